@@ -14,11 +14,9 @@ OTHERS: Final = "a machine, file or program of others"
 NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
     "docs/auto.md": {
         "reliable-channel": LONG + "the figures of this page; tests/plugins/lab/sim",
-        "python -m bench.mixed": LONG + "tests/bench",
     },
     "docs/choosing.md": {
         "reliable-channel": LONG + "tests/plugins/lab runs small ones",
-        "python -m bench.differing": LONG + "tests/bench",
         "make docs": CHECKOUT + "tests/docs/test_docs.py",
     },
     "docs/conformance-kit.md": {
