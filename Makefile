@@ -134,9 +134,6 @@ bench-churn: $(READY) ## light clients come and go for ten minutes (ARGS="--seco
 bench-pipeline: $(PIPELINE_READY) ## what judging journals costs on Spark and in `check`, beside DuckDB (Java 17 or 21; ARGS="10x100000", ARGS=--large)
 	@$(BIN)/python -m bench.pipeline $(ARGS)
 
-bench-watch: $(READY) ## frame times of the page of `watch` in headless Chromium: 1,000 participants, 100,000 messages
-	@$(BIN)/python -m bench.watch $(ARGS)
-
 crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5 --auto")
 	@$(BIN)/python -m tests.crash $(ARGS)
 
