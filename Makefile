@@ -6,7 +6,6 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SPARK_READY := $(VENV)/.spark-ready
-PIPELINE_READY := $(VENV)/.pipeline-ready
 SITE_READY := $(VENV)/.site-ready
 RELEASE_READY := $(VENV)/.release-ready
 # Half as many again as cores: tests of real processes and sockets wait for a third of their time.
@@ -131,7 +130,7 @@ bench-native: $(READY) ## light clients and channels over libp2p and over REST, 
 bench-churn: $(READY) ## light clients come and go for ten minutes (ARGS="--seconds 3600"): a service node keeps no descriptor and no memory
 	@$(BIN)/python -m bench.churn $(ARGS)
 
-bench-pipeline: $(PIPELINE_READY) ## what judging journals costs on Spark and in `check`, beside DuckDB (Java 17 or 21; ARGS="10x100000", ARGS=--large)
+bench-pipeline: $(SPARK_READY) ## what judging journals costs on Spark and in `check`, beside DuckDB (Java 17 or 21; ARGS="10x100000", ARGS=--large)
 	@$(BIN)/python -m bench.pipeline $(ARGS)
 
 crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5 --auto")
@@ -171,8 +170,6 @@ lock: $(READY) ## pin the newest dependencies again, with hashes and without add
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/base.txt
 	@$(BIN)/uv pip compile requirements/spark.in --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/spark.txt
-	@$(BIN)/uv pip compile requirements/pipeline-bench.in --constraint requirements/spark.txt --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/pipeline-bench.txt
 	@$(BIN)/uv pip compile requirements/release.in --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/release.txt
 	@$(BIN)/uv pip compile requirements/site.in --constraint requirements/dev.txt --universal --python-version 3.11 \
@@ -215,9 +212,4 @@ $(RELEASE_READY): requirements/release.txt $(READY)
 $(SPARK_READY): requirements/spark.txt $(READY)
 	@echo "adding Spark to $(VENV) (once; half a gigabyte)"
 	@$(PIP) --require-hashes --no-build-isolation -r requirements/spark.txt
-	@touch $@
-
-$(PIPELINE_READY): requirements/pipeline-bench.txt $(SPARK_READY)
-	@echo "adding DuckDB to $(VENV) (once), to compare the pipeline with"
-	@$(PIP) --require-hashes -r requirements/pipeline-bench.txt
 	@touch $@

@@ -1,8 +1,8 @@
-"""`make bench-pipeline`: CPU seconds that judging journals takes, beside DuckDB on the same files.
+"""`make bench WHAT=pipeline`: CPU seconds that judging journals takes.
 
 CPU seconds are of the whole process tree, JVM and Python workers among it. Each case is read by
-Spark (`local[2]`), judged and reported, judged by `check` in this process, and the same figures are
-computed by DuckDB, as far as SQL has them: they must be equal. Linux only.
+Spark (`local[2]`), judged and reported, and judged by `check` in this process. With `--duckdb`, the
+same figures are computed in SQL (`pipeline.sql`): all must be equal. Linux only.
 
 `ARGS="10x100000"` measures other cases (`bench/pipeline_cases.py`), `ARGS=--large` five and
 twenty million deliveries, for which it needs hours, 35 GB of disk and no other work.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -24,11 +25,11 @@ from rich.console import Console
 from rich.table import Table
 
 from reliable_channel_audit.check import check
+from reliable_channel_audit.findings import SETTLE_MS
 from reliable_channel_audit.verdict import Verdict
 
 from .machine import this_machine
 from .pipeline_cases import Shape, deliveries, written
-from .pipeline_duckdb import MEMORY, OutOfMemory, Yardstick
 from .processes import Taken, measured
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ CASES: Final = {
 }
 """By what they show."""
 LARGE: Final = {"5 million": "50x100000", "20 million": "20x1000000"}
+SQL: Final = Path(__file__).with_name("pipeline.sql")
+DUCKDB: Final = {"threads": "2", "memory_limit": "2GB", "preserve_insertion_order": "false"}
+"""Of memory as much as the heap of Spark."""
 BRIEF_DELIVERIES: Final = 1_000_000
 """Up to so many `audit` starts a JVM for brief work, too (`BRIEF_BYTES`)."""
 WIDTH: Final = 140
@@ -69,7 +73,7 @@ class Case(NamedTuple):
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(
-        prog="make bench-pipeline",
+        prog="make bench WHAT=pipeline",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -80,7 +84,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="where journals stay, and are found again")
     parser.add_argument("--no-check", action="store_true", help="without `check`")
     parser.add_argument("--no-spark", action="store_true", help="without Spark")
-    parser.add_argument("--no-duckdb", action="store_true", help="without DuckDB")
+    parser.add_argument("--duckdb", action="store_true", help="the same figures by DuckDB, too")
     parser.add_argument("--driver-memory", default="2g", help="heap of the JVM")
     parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
     options = parser.parse_args()
@@ -117,7 +121,7 @@ def row(
     steps: Steps = {}
     answers: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as scratch:
-        if not options.no_duckdb:
+        if options.duckdb:
             answers.append(by_duckdb(steps, directory, Path(scratch)))
         if not options.no_check:
             found: list[Verdict] = []
@@ -140,16 +144,29 @@ def row(
 
 
 def by_duckdb(steps: Steps, directory: Path, scratch: Path) -> dict[str, Any]:
-    """Its figures, as far as its memory lasts."""
-    yardstick, answers = Yardstick(directory, scratch), dict[str, Any]()
-    try:
-        note(steps, "duckdb: reading", yardstick.read)
-        note(steps, "duckdb: verdict", lambda: answers.update(yardstick.verdict()))
-        note(steps, "duckdb: report", lambda: answers.update(yardstick.report()))
-    except OutOfMemory:
-        print(f"  duckdb: {MEMORY} of memory are not enough", flush=True)
-    finally:
-        yardstick.close()
+    """The figures of `pipeline.sql`, as far as DuckDB's memory lasts."""
+    import duckdb
+
+    text = SQL.read_text().replace("$journals", str(directory))
+    _, *parts = re.split(r"^-- (\w+)$", text.replace("$settle_ms", str(SETTLE_MS)), flags=re.M)
+    queries, answers = dict(zip(parts[::2], parts[1::2], strict=True)), dict[str, Any]()
+    with duckdb.connect(str(scratch / "journals.duckdb"), config=DUCKDB) as database:
+
+        def verdict() -> None:
+            found = database.execute(queries["verdict"])
+            names = [name for name, *_ in found.description]
+            answers.update(zip(names, found.fetchall()[0], strict=True))
+
+        def report() -> None:
+            for name in ("ways", "acknowledgements"):
+                answers[name] = database.execute(queries[name]).fetchall()
+
+        try:
+            note(steps, "duckdb: reading", lambda: database.execute(queries["reading"]))
+            note(steps, "duckdb: verdict", verdict)
+            note(steps, "duckdb: report", report)
+        except duckdb.OutOfMemoryException:
+            print(f"  duckdb: {DUCKDB['memory_limit']} of memory are not enough", flush=True)
     return answers
 
 
