@@ -1,4 +1,4 @@
-"""A Python service node in a separate process, and what it costs: messages, connections.
+"""A Python node in a separate process, and what it costs.
 
 python -m bench.service_node        # prints its addresses, and serves until its input ends
 """
@@ -6,25 +6,27 @@ python -m bench.service_node        # prints its addresses, and serves until its
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
 
 from waku import LightClient, WakuMessage
-from waku.node import EmbeddedNode, Listen, ListenLimits, NodeOptions
+from waku.node import Listen, ListenLimits, NodeOptions, serve
 from waku.topics import pubsub_topic_for
 
 TOPIC: Final = "/reliable-channel/1/bench-service/proto"
 IN_FLIGHT: Final = 16
 PATIENCE_S: Final = 300
 SIZE: Final = 200
-_OPTIONS: Final = NodeOptions(service_requests_per_s=1e6)
+_OPTIONS: Final = NodeOptions(service_requests_per_s=1e6, cache_capacity=10_000)
 _LIMITS: Final = ListenLimits(connections=1_000, connections_by_address=1_000)
 
 
@@ -32,8 +34,8 @@ class ServiceNode:
     """The node's process, as the system counts it (Linux)."""
 
     def __init__(self, process: subprocess.Popen[str], addresses: list[str]) -> None:
-        self.addresses = addresses
-        """By TCP and by WebSocket."""
+        *self.addresses, self.url = addresses
+        """By TCP and by WebSocket, and of the REST API."""
         self._folder = Path("/proc") / str(process.pid)
 
     def cpu_s(self) -> float:
@@ -97,13 +99,23 @@ def message() -> WakuMessage:
     return WakuMessage(os.urandom(SIZE), TOPIC, timestamp=time.time_ns())
 
 
-async def serve() -> None:
+async def main() -> None:
     """Serve until the input ends."""
     where = ("/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/0/ws")
-    async with EmbeddedNode(_OPTIONS, listen=Listen(where, limits=_LIMITS)) as node:
-        print(*node.libp2p_addresses, flush=True)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(
+            partial(
+                serve,
+                _OPTIONS,
+                port=0,
+                listen=Listen(where, limits=_LIMITS),
+                listening=lambda addresses: print(*addresses, end=" "),
+                started=lambda url: print(url, flush=True),
+            )
+        )
         await anyio.to_thread.run_sync(sys.stdin.read)
+        signal.raise_signal(signal.SIGTERM)
 
 
 if __name__ == "__main__":
-    anyio.run(serve)
+    anyio.run(main)
