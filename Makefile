@@ -127,9 +127,6 @@ bench-interop: $(READY) ## our peer and js-waku's over one node in containers (s
 bench-native: $(READY) ## light clients and channels over libp2p and over REST, against go-waku: bench/results/native.json
 	@$(BIN)/python -m bench.native $(ARGS)
 
-bench-churn: $(READY) ## light clients come and go for ten minutes (ARGS="--seconds 3600"): a service node keeps no descriptor and no memory
-	@$(BIN)/python -m bench.churn $(ARGS)
-
 bench-pipeline: $(SPARK_READY) ## what judging journals costs on Spark and in `check`, beside DuckDB (Java 17 or 21; ARGS="10x100000", ARGS=--large)
 	@$(BIN)/python -m bench.pipeline $(ARGS)
 

@@ -36,21 +36,12 @@ class ServiceNode:
     def __init__(self, process: subprocess.Popen[str], addresses: list[str]) -> None:
         *self.addresses, self.url = addresses
         """By TCP and by WebSocket, and of the REST API."""
-        self._folder = Path("/proc") / str(process.pid)
+        self._stat = Path(f"/proc/{process.pid}/stat")
 
     def cpu_s(self) -> float:
         """Its CPU seconds."""
-        fields = (self._folder / "stat").read_text().rpartition(")")[2].split()
+        fields = self._stat.read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def memory_bytes(self) -> int:
-        """Its resident memory."""
-        pages = int((self._folder / "statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-
-    def descriptors(self) -> int:
-        """Its open files."""
-        return len(list((self._folder / "fd").iterdir()))
 
 
 @contextmanager
