@@ -121,9 +121,6 @@ bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10
 bench-repair: $(READY) ## repair policies in simulated groups: recover time, queries to Store, broadcasts (some minutes)
 	@$(BIN)/python -m bench.repair $(ARGS)
 
-bench-interop: $(READY) ## our peer and js-waku's over one node in containers (some 15 minutes; PAGE=docs/interop.md writes its tables)
-	@$(BIN)/python -m interop.waku.benchmark $(if $(PAGE),--page $(PAGE)) $(ARGS)
-
 bench-native: $(READY) ## light clients and channels over libp2p and over REST, against go-waku: bench/results/native.json
 	@$(BIN)/python -m bench.native $(ARGS)
 

@@ -1,4 +1,4 @@
-"""`make bench-native`: light clients and channels over libp2p, and over REST, in one run.
+"""`make bench WHAT=native`: light clients and channels over libp2p, and over REST, in one run.
 
 Against go-waku in a separate process (`interop/waku/node`, without rate limits); for REST each
 participant has a second one in front of it, as two would take each other's messages there. CPU
@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from itertools import count as counting
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -25,16 +26,17 @@ import anyio
 import httpx
 
 from interop.go_build import GoUnavailable, built
+from interop.waku.bench import Bench
+from interop.waku.flow import Kind, play
 from interop.waku.images import GO_OPTIONS, NODE_SOURCES
-from reliable_channel import ReliableChannel
+from reliable_channel import ChannelOptions, ReliableChannel
 from reliable_channel.events import MessageReceived, MessageSent
 from waku import LightClient, WakuMessage
 from waku.topics import PubsubTopic, pubsub_topic_for
 
-from . import beside_js
-from .joining import DEFAULT, HISTORY, SHORT, Shape, join_cost, store_history
 from .machine import this_machine
 from .service_node import service_node, service_rate
+from .workload import CHANNEL_ID, traffic
 
 RESULTS: Final = Path(__file__).parent / "results" / "native.json"
 ADDRESS: Final = "127.0.0.91"
@@ -43,6 +45,13 @@ GATEWAYS: Final = ("127.0.0.92", "127.0.0.93")
 """Nodes of one participant each, over REST."""
 TOPIC: Final = "/reliable-channel/1/bench-native/proto"
 ROUNDS: Final = 3
+HISTORIES: Final = {
+    "join": (10, False),
+    "join_default": (ChannelOptions().causal_history_size, True),
+}
+"""References of each message in Store, and True if it has a bloom filter: 1 kB, or 41 kB."""
+AT_ONCE: Final = 8
+BESIDE_JS: Final[dict[str, Kind]] = {"js": "js", "beside_js": "native"}
 SMALL, LARGE = 200, 19_000
 IN_FLIGHT: Final = 20
 SERVED: Final = 4_000
@@ -55,6 +64,8 @@ def main() -> int:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(prog="python -m bench.native", description=__doc__)
     parser.add_argument("--messages", type=int, default=300, help="of each measurement")
+    parser.add_argument("--history", type=int, default=10_000, help="of a newcomer; 0 for none")
+    parser.add_argument("--js", action="store_true", help="js-waku's channels, too, in containers")
     parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
     options = parser.parse_args()
     try:
@@ -62,14 +73,14 @@ def main() -> int:
     except GoUnavailable as error:
         print(f"go-waku cannot be built: {error}", file=sys.stderr)
         return 3
+    figures = beside_js() if options.js else {}
     with node(program, ADDRESS):
         peer = address_of(ADDRESS)
         with (
             node(program, GATEWAYS[0], "-gateway", peer),
             node(program, GATEWAYS[1], "-gateway", peer),
         ):
-            figures = asyncio.run(measure(peer, options.messages))
-    figures |= beside_js.latencies()
+            figures |= asyncio.run(measure(peer, options.messages, options.history))
     with service_node() as served:
         rate = asyncio.run(middle(partial(service_rate, served, served.addresses[0], SERVED)))
     figures["service_per_s"] = round(rate)
@@ -118,15 +129,15 @@ def address_of(address: str) -> str:
     return next(str(a) for a in info["listenAddresses"] if "/ws" not in a)
 
 
-async def measure(peer: str, count: int) -> dict[str, float]:
+async def measure(peer: str, count: int, history: int) -> dict[str, float]:
     """Every figure; the median of three rounds."""
     figures: dict[str, float] = {}
     async with client(peer) as light:
         for name, size in (("light_push_200_ms", SMALL), ("light_push_19k_ms", LARGE)):
             figures[name] = await middle(partial(push_cost, light, count, size))
     figures["pushed_ms"] = await middle(partial(pushed_cost, peer, count))
-    for prefix, shape in (("join_10k", SHORT), ("join_10k_default", DEFAULT)):
-        joined = [await join(peer, shape) for _ in range(ROUNDS)]
+    for prefix, shape in HISTORIES.items() if history else ():
+        joined = [await join(peer, history, *shape) for _ in range(ROUNDS)]
         figures[f"{prefix}_s"] = median(wall for wall, _ in joined)
         figures[f"{prefix}_cpu_s"] = median(cpu for _, cpu in joined)
     sides = {"": (peer, peer), "rest_": (rest_of(GATEWAYS[0]), rest_of(GATEWAYS[1]))}
@@ -146,12 +157,52 @@ async def middle(once: Callable[[], Awaitable[float]]) -> float:
     return median([await once() for _ in range(ROUNDS)])
 
 
-async def join(peer: str, shape: Shape) -> tuple[float, float]:
-    """Seconds, and CPU seconds, that a newcomer takes for a history of 10,000 messages in Store."""
-    channel_id = f"bench-{time.time_ns()}"
-    topic = f"/reliable-channel/1/{channel_id}/proto"
-    await store_history(peer, channel_id, topic, HISTORY, shape)
-    return await join_cost(peer, channel_id, topic, HISTORY)
+def beside_js() -> dict[str, float]:
+    """js-waku's channels and ours, in containers around one go-waku node, by turns."""
+    figures: dict[str, float] = {}
+    with Bench.open() as bench, bench.network("store") as network:
+        numbers = counting()
+        rounds = [
+            [
+                play(network, kind, next(numbers), alone=60, together=100)
+                for kind in BESIDE_JS.values()
+            ]
+            for _ in range(2)
+        ]
+    for name, flows in zip(BESIDE_JS, zip(*rounds, strict=True), strict=True):
+        figures[f"{name}_p50_ms"] = median(alone.p50_ms for alone, _ in flows)
+        figures[f"{name}_window_per_s"] = round(median(together.per_s for _, together in flows))
+    return figures
+
+
+async def join(peer: str, count: int, references: int, has_filter: bool) -> tuple[float, float]:
+    """Seconds, and CPU seconds, until a newcomer has a history of so many messages in Store."""
+    topic = f"/reliable-channel/1/bench-{time.time_ns()}/proto"
+    shard = pubsub_topic_for(topic)
+    messages = traffic(0, references, count, has_filter=has_filter)
+    number = PubsubTopic.parse(shard).shard
+    async with (
+        LightClient(peer, cluster_id=1, shards=[number]) as light,
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def publish() -> None:
+            for wire, _ in messages:
+                sent = WakuMessage(wire, topic, timestamp=time.time_ns())
+                await light.light_push(sent, shard)
+
+        for _ in range(AT_ONCE):
+            tasks.start_soon(publish)
+    begun, before = time.perf_counter(), time.process_time()
+    with anyio.fail_after(PATIENCE_S):
+        async with ReliableChannel(
+            peer, channel_id=CHANNEL_ID, sender_id="newcomer", content_topic=topic
+        ) as channel:
+            async for event in channel.events():
+                count -= isinstance(event, MessageReceived)
+                if not count:
+                    break
+            return time.perf_counter() - begun, time.process_time() - before
 
 
 @asynccontextmanager

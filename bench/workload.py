@@ -69,7 +69,9 @@ def history_messages(history: int, causal_history: int) -> Iterator[WireMessage]
     yield from traffic(history - newest, causal_history, newest)
 
 
-def traffic(history: int, causal_history: int, count: int) -> Iterator[WireMessage]:
+def traffic(
+    history: int, causal_history: int, count: int, *, has_filter: bool = True
+) -> Iterator[WireMessage]:
     """The `count` messages that follow a log of `history` messages, each knowing all before it.
 
     protobuf's fields stand in ascending order and repeated ones follow one another, so that a
@@ -82,7 +84,9 @@ def traffic(history: int, causal_history: int, count: int) -> Iterator[WireMessa
     newest = range(max(0, history - parameters.capacity), history)
     bloom = RollingBloomFilter(parameters, map(message_id, newest))
     for number in range(history, history + count):
-        body = sds_pb2.Message(bloom_filter=bytes(bloom), content=_content(number))
+        body = sds_pb2.Message(content=_content(number))
+        if has_filter:
+            body.bloom_filter = bytes(bloom)
         wire = b"".join((_head(number), *entries, body.SerializeToString()))
         yield WireMessage(wire, retrieval_hint(number))
         entries.append(_causal_entry(number))

@@ -127,11 +127,6 @@ class Container:
             self._faults = NetFaults(pid)
         return self._faults
 
-    def cpu_s(self) -> float:
-        """CPU seconds that this life has used."""
-        statistics = self._docker.stats(stream=False, one_shot=True)  # else it takes a second more
-        return float(statistics["cpu_stats"]["cpu_usage"]["total_usage"]) / 1e9
-
     def command(self, op: str, **fields: Any) -> Event:
         """Give an order and return the answer.
 
