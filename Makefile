@@ -88,8 +88,10 @@ format: $(READY) ## let ruff tidy the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(READY) ## this core and js-waku's side by side (QUICK=1: only history 10k)
-	@$(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
+BENCHES := core runtime native state pipeline hub
+bench: $(if $(filter pipeline,$(WHAT)),$(SPARK_READY),$(READY)) ## WHAT=core (the default, beside js-waku), runtime, native, state, pipeline or hub: docs/benchmark.md; ARGS=--help
+	@$(if $(filter-out $(BENCHES),$(WHAT)),echo "WHAT must be one of $(BENCHES) (got '$(WHAT)')" >&2; exit 2)
+	@$(BIN)/python -m bench.$(or $(WHAT),core) $(ARGS)
 
 fuzz: $(READY) ## every decoder, for FUZZ_SECONDS=600 in all; ARGS="sds_spec" fuzzes one alone
 	@$(BIN)/python -m tests.fuzz $(ARGS)
@@ -111,21 +113,6 @@ compat-page: $(READY) ## docs/compat-tests.md, the table of each official test, 
 
 interop-docs: $(READY) ## the same with js-waku alone, and docs/interop.md's table written from it
 	@INTEROP_FULL=$(FULL) INTEROP_TABLE=docs/interop.md $(BIN)/python -m pytest interop/waku -s $(ARGS)
-
-bench-runtime: $(READY) ## one message from send to MessageReceived: CPU time, calls and files, and what it costs to begin
-	@$(BIN)/python -m bench.runtime $(ARGS)
-
-bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10 million (some minutes)
-	@$(BIN)/python -m bench.state $(ARGS)
-
-bench-repair: $(READY) ## repair policies in simulated groups: recover time, queries to Store, broadcasts (some minutes)
-	@$(BIN)/python -m bench.repair $(ARGS)
-
-bench-native: $(READY) ## light clients and channels over libp2p and over REST, against go-waku: bench/results/native.json
-	@$(BIN)/python -m bench.native $(ARGS)
-
-bench-pipeline: $(SPARK_READY) ## what judging journals costs on Spark and in `check`, beside DuckDB (Java 17 or 21; ARGS="10x100000", ARGS=--large)
-	@$(BIN)/python -m bench.pipeline $(ARGS)
 
 crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5 --auto")
 	@$(BIN)/python -m tests.crash $(ARGS)

@@ -1,8 +1,8 @@
-"""Repair policies side by side: `python -m bench.repair`, in virtual time, so that the figures are
-equal on any machine.
+"""Repair policies side by side (`make bench ARGS=--repair`), in virtual time: the figures are equal
+on any machine.
 
 Each message is lost to 15 of 100 participants, which look for it by their policy. The figures of
-    each policy: for how long a message was missing before it came, in the mean and for the slowest
+each policy: for how long a message was missing before it came, in the mean and for the slowest
 5 of 100; the share that was given up before it came; and, for 100 missing messages, the requests to
 Store and the messages that were broadcast to ask and to answer.
 """
@@ -97,7 +97,7 @@ def _seconds(milliseconds: float | None) -> str:
     return "-" if milliseconds is None else f"{milliseconds / 1000:.1f}"
 
 
-def main() -> None:
+def print_table() -> None:
     """Print all rows."""
     print(
         "| participants | Store | policy | mean s | slowest 5 % s | lost % | Store requests | "
@@ -108,7 +108,3 @@ def main() -> None:
     found = dict(spread(run, rows, jobs=cpu_count() or 1))
     for row in rows:
         print(line(row, found[row]))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""`python -m bench.runtime`: what one message costs from `send` to `MessageReceived`, both ends.
+"""`make bench WHAT=runtime`: what one message costs from `send` to `MessageReceived`, both ends.
 
 Two channels over `memory://` write to each other in turns, so that each message acknowledges the
 one before. Beside them the bare core does the same work: the difference is the way through the
@@ -94,7 +94,7 @@ class Figures:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print a table and write `results/runtime.json`."""
     os.environ.setdefault("RELIABLE_CHANNEL_PLUGINS", "none")  # those of this checkout
-    parser = argparse.ArgumentParser(prog="python -m bench.runtime", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make bench WHAT=runtime", description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     rounds: int = parser.parse_args(arguments).rounds
     figures = measured(rounds)

@@ -1,4 +1,4 @@
-"""`python -m bench.state`: what a participant costs whose log is on disk, at 10 thousand messages
+"""`make bench WHAT=state`: what a participant costs whose log is on disk, at 10 thousand messages
 and at 10 million.
 
 Each size is measured in a separate process, whose memory shows how much of the log it has: the
@@ -56,7 +56,7 @@ class Figures:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure each size and compare; 1 where a figure is missed."""
-    parser = argparse.ArgumentParser(prog="python -m bench.state", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make bench WHAT=state", description=__doc__)
     parser.add_argument("--messages", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--directory", type=Path, help="where the files go, some GB of them")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)

@@ -168,7 +168,7 @@ def test_adaptive_leaves_a_store_in_peace_that_does_not_answer(
 def test_adaptive_needs_fewer_requests_and_not_much_more_time(
     store: StoreConditions, requests: float, time: float
 ) -> None:
-    """`python -m bench.repair` has the whole table."""
+    """`make bench ARGS=--repair` has the whole table."""
 
     def run(policy: str) -> RepairMeasures:
         parameters = Parameters(retrieval_strategy=policy)

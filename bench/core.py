@@ -1,4 +1,4 @@
-"""`python -m bench`: this core and js-waku's side by side, in tables and in JSON."""
+"""`make bench`: this core and js-waku's side by side, in tables and in JSON."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bench import repair
 from bench.js_waku import JsWaku
 from bench.machine import this_machine
 from bench.memory import compare_memory
@@ -24,12 +25,16 @@ from bench.session import CAUSAL_HISTORIES, FULL, QUICK, Plan, measure
 
 def main(arguments: Iterable[str] | None = None) -> int:
     """Run the benchmark as the command line asks; 0 where it ran to its end."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only a history of 10,000 messages")
     parser.add_argument("--no-js-waku", action="store_true", help="this core and the floor alone")
+    parser.add_argument("--repair", action="store_true", help="the table of repair policies alone")
     parser.add_argument("--output", type=Path, default=LATEST, help="where the JSON goes")
     options = parser.parse_args(None if arguments is None else list(arguments))
 
+    if options.repair:
+        repair.print_table()
+        return 0
     console = Console()
     with ExitStack() as stack:
         node_version, js_waku = None, None
