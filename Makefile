@@ -81,9 +81,6 @@ model: $(READY) ## the formal model: every promise in all states of small groups
 soak: $(READY) ## the same without end, from a seed nobody ran before; Ctrl-C tells how it went
 	@$(BIN)/reliable-channel simulate --forever --first-seed $$(date +%s)000 $(ARGS)
 
-tuning: $(READY) ## the sweep behind docs/tuning.md, some 15 minutes; goes on where it was interrupted
-	@$(BIN)/reliable-channel sweep docs/tuning.toml --results build/tuning --page docs/tuning.md $(ARGS)
-
 format: $(READY) ## let ruff tidy the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -101,18 +98,12 @@ vectors: $(READY) ## the golden vectors of other implementations
 		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs \
 		tests/vectors/data/status tests/vectors/data/status-real tests/vectors/data/libp2p
 
-interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells), MVDS, SVS, a Status bot
-	@INTEROP_FULL=$(FULL) $(BIN)/python -m pytest interop -s $(ARGS)
+interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells; TABLE=docs/interop.md writes its table), MVDS, SVS, a Status bot
+	@INTEROP_FULL=$(FULL) INTEROP_TABLE=$(TABLE) $(BIN)/python -m pytest $(if $(TABLE),interop/waku,interop) -s $(ARGS)
 
 compat: $(READY) ## the official suites of a checkout, SUITES=DIR, unmodified, on the shipped node: REST and bindings; COMPAT_PYTHON has their requirements; build/compat
 	@test -n "$(SUITES)" || { echo "make compat needs SUITES=DIR, a checkout of logos-delivery or of logos-delivery-interop-tests (docs/compat.md)"; exit 1; }
 	@$(BIN)/python -m interop.compat.official $(SUITES) --python $(or $(COMPAT_PYTHON),$(SUITES)/.venv/bin/python) $(ARGS)
-
-compat-page: $(READY) ## docs/compat-tests.md, the table of each official test, from what `make compat` wrote to build/compat
-	@$(BIN)/python -m interop.compat.page build/compat docs/compat-tests.md
-
-interop-docs: $(READY) ## the same with js-waku alone, and docs/interop.md's table written from it
-	@INTEROP_FULL=$(FULL) INTEROP_TABLE=docs/interop.md $(BIN)/python -m pytest interop/waku -s $(ARGS)
 
 crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5 --auto")
 	@$(BIN)/python -m tests.crash $(ARGS)
@@ -120,16 +111,20 @@ crash: $(READY) ## kill participants and node under load, 200 times; nothing may
 mutation: $(READY) ## every small defect in sds and engine, one at a time: which do their tests miss? (hours; ARGS="--sample 100 --seed 5")
 	@$(BIN)/python -m tests.mutation $(ARGS)
 
-docs: $(READY) ## write docs/reference.md from the docstrings, docs/api/commands.md from the commands, docs/conformance.md from the tests, the figures of docs/choosing.md, the picture of docs/design.md from the imports
+DOCS_compat = $(BIN)/python -m interop.compat.page build/compat docs/compat-tests.md
+DOCS_tables = $(BIN)/python -m docs.tables
+DOCS_tuning = $(BIN)/reliable-channel sweep docs/tuning.toml --results build/tuning --page docs/tuning.md $(ARGS)
+docs: $(if $(filter tables,$(WHAT)),$(SPARK_READY),$(READY)) ## write docs/reference.md from the docstrings, docs/api/commands.md from the commands, docs/conformance.md from the tests, the figures of docs/choosing.md, the picture of docs/design.md from the imports; or one page that takes longer, WHAT=compat, tables or tuning
+ifdef WHAT
+	@$(or $(DOCS_$(WHAT)),echo "WHAT must be one of compat tables tuning (got '$(WHAT)')" >&2; exit 2)
+else
 	@$(BIN)/python -m docs.generate
 	@$(BIN)/python -m docs.commands
 	@$(BIN)/python -m docs.conformance
 	@$(BIN)/python -m docs.choosing
 	@$(BIN)/python -m docs.message_states
 	@$(BIN)/python -m docs.rooms
-
-tables-page: $(SPARK_READY) ## write docs/tables.md and its picture from the schemas of the audit
-	@$(BIN)/python -m docs.tables
+endif
 
 proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/wire)

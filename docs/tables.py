@@ -1,4 +1,4 @@
-"""Write docs/tables.md and its picture from the tables of the audit (`make tables-page`).
+"""Write docs/tables.md and its picture from the tables of the audit (`make docs WHAT=tables`).
 
 What a column means is declared here, once for all tables that have it; its type is that of
 `schemas`. It needs Spark, whose types the schemas are made of.
@@ -362,7 +362,7 @@ def page() -> str:
 def _lines() -> Iterator[str]:
     yield "# Tables of the audit"
     yield ""
-    yield "Written by `make tables-page` from `reliable_channel_audit.schemas` and"
+    yield "Written by `make docs WHAT=tables` from `reliable_channel_audit.schemas` and"
     yield "`docs/tables.py`; a test holds the page to them. [The pipeline](pipeline.md) says how to"
     yield "read the tables."
     yield from ("", "![The tables, their keys, and which refers to which](tables.svg)", "")

@@ -1,4 +1,4 @@
-"""The table of each official test: passed, or why not (`make compat-page`).
+"""The table of each official test: passed, or why not (`make docs WHAT=compat`).
 
 `python -m interop.compat.page FOLDER FILE` reads what `make compat` wrote into a folder. Where the
 node is not to blame, or does as the recorded nwaku does, `reasons.toml` says why a test fails; a
@@ -28,7 +28,7 @@ HEAD: Final = """# Each official test
 
 What [the official suites](compat.md) did with the shipped node, unmodified: every test, and why it
 did not pass. A test with parameters is one row for each result, with the number of its cases. Made
-by `make compat-page`; a run that ended early counts nothing.
+by `make docs WHAT=compat`; a run that ended early counts nothing.
 
 | suite | version | run on | passed | failed | skipped by the suite |
 |---|---|---|---|---|---|

@@ -12,7 +12,7 @@ from .matrix import cells
 from .scenarios import SCENARIOS
 from .verdict import Verdict
 
-BEGIN: Final = "<!-- results: begin (make interop-docs) -->"
+BEGIN: Final = "<!-- results: begin (make interop TABLE=docs/interop.md) -->"
 END: Final = "<!-- results: end -->"
 HEAD: Final = (
     "| result | peers | node | ours by | messages | seconds | log | js-waku missed |",

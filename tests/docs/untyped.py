@@ -82,7 +82,7 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "reliable-channel archive": "needs pyarrow: tests/plugins/audit/commands/test_archive.py",
     },
     "docs/sweeps.md": {"reliable-channel sweep": LONG + "tests/plugins/lab/sweep"},
-    "docs/tuning.md": {"reliable-channel sweep": LONG + "`make tuning`"},
+    "docs/tuning.md": {"reliable-channel sweep": LONG + "`make docs WHAT=tuning`"},
     "docs/verdict.md": {
         "python -m tests": LONG + "`make test-slow`",
         "make test-slow": LONG + "CI",

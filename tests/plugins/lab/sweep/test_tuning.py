@@ -23,7 +23,9 @@ def test_there_is_a_record_of_each_run_and_no_other() -> None:
 
 def test_the_page_is_what_the_records_make_it() -> None:
     plan, page = read_plan(DOCS / "tuning.toml"), (DOCS / "tuning.md").read_text()
-    assert page_text(plan, records(), command=COMMAND, plots="tuning") == page, "run `make tuning`"
+    assert page_text(plan, records(), command=COMMAND, plots="tuning") == page, (
+        "run `make docs WHAT=tuning`"
+    )
 
 
 def test_each_picture_is_there_and_is_one() -> None:
