@@ -27,11 +27,13 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
-demo: $(READY) ## five participants, a lossy network, one log: the main job in under a minute
-	@$(BIN)/reliable-channel demo $(ARGS)
+demo: $(if $(AUDIT),$(SPARK_READY),$(READY)) ## five participants, a lossy network, one log: the main job in under a minute (AUDIT=1: with journals and their audit; Java 17 or 21)
+	@$(if $(AUDIT),rm -rf build/demo-journals)
+	@$(BIN)/reliable-channel demo $(if $(AUDIT),--journals build/demo-journals) $(ARGS)
+	@$(if $(AUDIT),$(BIN)/reliable-channel audit build/demo-journals --out build/demo-report)
 
-quick: $(READY) ## the tests of the cores and of state, in some 20 s
-	@$(PYTEST) -m "not slow" $(QUICK) $(ARGS)
+quick: $(READY) ## the tests of the cores and of state, in some 20 s; or those of the module FILE=
+	@tests="$(if $(FILE),$$($(BIN)/python -m tests.mirror $(FILE)),$(QUICK))" && $(PYTEST) -m "not slow" $$tests $(ARGS)
 
 test: $(READY) ## all tests but the slow ones and those of Spark and interop, on all cores (WORKERS=1)
 	@$(PYTEST) -m "not slow" $(ARGS)
@@ -41,14 +43,6 @@ test-slow: $(READY) ## the long tests: planted defects, kills, full disks, whole
 
 test-spark: $(SPARK_READY) ## the tests of the pipeline on Spark: they need Java 17 or 21
 	@$(BIN)/python -m pytest tests/plugins/audit/on_spark $(ARGS)
-
-audit-demo: $(SPARK_READY) ## the demo with journals, and what an audit says of it (Java 17 or 21)
-	@rm -rf build/demo-journals
-	@$(BIN)/reliable-channel demo --journals build/demo-journals $(ARGS)
-	@$(BIN)/reliable-channel audit build/demo-journals --out build/demo-report
-
-tests-of: $(READY) ## which tests to run after touching FILE=
-	@$(BIN)/python -m tests.mirror $(FILE)
 
 lint: $(READY) ## ruff, the arrows of the design, and that the tests mirror the code
 	@$(BIN)/ruff check .
@@ -62,24 +56,24 @@ types: $(READY) ## mypy --strict
 size: $(READY) ## lines, statements and files of each room, and pages and make targets
 	@$(BIN)/python -m tests.size
 
-sim: $(READY) ## 300 simulated groups in virtual time, each seed with faults of its own; then 60 of which a majority heals
+sim: $(READY) ## 300 simulated groups in virtual time, each seed with faults of its own; then 60 of which a majority heals (FOREVER=1: without end, from a seed nobody ran before; Ctrl-C tells how it went)
+ifdef FOREVER
+	@$(BIN)/reliable-channel simulate --forever --first-seed $$(date +%s)000 $(ARGS)
+else
 	@$(BIN)/reliable-channel simulate --seeds 300 --first-seed 1 $(ARGS)
 	@$(BIN)/reliable-channel simulate --seeds 60 --first-seed 1 --liveness $(ARGS)
+endif
 
-conformance: $(READY) ## the model, then the kit with our peer and with stock js-waku (which needs node and npm); build/conformance
+conformance: $(READY) ## the formal model (WHAT=model: nothing else), then the kit with our peer and with stock js-waku (which needs node and npm); build/conformance
 	@$(BIN)/python -m reliable_channel_conformance.model
+ifneq ($(WHAT),model)
 	@$(BIN)/reliable-channel conformance --out build/conformance/ours $(ARGS)
 	@rm -rf build/conformance/peer-js && mkdir -p build/conformance && cp -r $(JS_PEER) build/conformance/peer-js
 	@cd build/conformance/peer-js && npm ci --no-audit --no-fund --ignore-scripts --silent
 	@# What js-waku breaks is a result, and no failure of this run.
 	-@$(BIN)/reliable-channel conformance --peer "node build/conformance/peer-js/peer.mjs" \
 		--out build/conformance/js-waku $(ARGS)
-
-model: $(READY) ## the formal model: every promise in all states of small groups, and every known defect
-	@$(BIN)/python -m reliable_channel_conformance.model
-
-soak: $(READY) ## the same without end, from a seed nobody ran before; Ctrl-C tells how it went
-	@$(BIN)/reliable-channel simulate --forever --first-seed $$(date +%s)000 $(ARGS)
+endif
 
 format: $(READY) ## let ruff tidy the code
 	@$(BIN)/ruff check --fix .

@@ -5,7 +5,7 @@ package stand. A plugin's own folder of tests is flat: `test_<plugin>_a_b.py`. W
 elsewhere stands in `mirror.toml`, with a reason.
 
 `python -m tests.mirror` checks this (`make lint`); with paths it prints their tests
-(`make tests-of FILE=reliable_channel/sds/bloom.py`).
+(`make quick FILE=reliable_channel/sds/bloom.py`).
 """
 
 import sys

@@ -82,7 +82,7 @@ def test_readme_says_what_ci_makes() -> None:
 
 
 def test_each_command_of_readme_is_run_here_or_in_ci() -> None:
-    here = {command.split()[0] for command in RUN} | {"soak"}
+    here = {command.split()[0] for command in RUN}
     by_hand = {"bench"}  # some minutes, and npm's registry: tests/bench runs its parts
     assert targets((ROOT / "README.md").read_text()) == here | by_hand | stages()
 
@@ -94,13 +94,13 @@ def test_a_command_of_readme_runs(command: str) -> None:
 
 
 @pytest.mark.slow
-def test_soak_goes_on_until_it_is_stopped() -> None:
-    command = [*MAKE, "soak", "ARGS=--jobs 1 --digests"]
+def test_sim_goes_on_until_it_is_stopped() -> None:
+    command = [*MAKE, "sim", "FOREVER=1", "ARGS=--jobs 1 --digests"]
     with subprocess.Popen(
         command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, process_group=0
-    ) as soak:
-        assert soak.stdout is not None
-        begun = soak.stdout.readline()
-        os.killpg(soak.pid, signal.SIGINT)
-        rest = soak.stdout.read()
+    ) as sim:
+        assert sim.stdout is not None
+        begun = sim.stdout.readline()
+        os.killpg(sim.pid, signal.SIGINT)
+        rest = sim.stdout.read()
     assert begun.startswith("seed ") and rest.rstrip().endswith(" 0 failed")

@@ -40,10 +40,10 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "make": "needs containers: `make interop` in CI",
         "INTEROP_CELLS": "needs containers",
     },
-    "docs/model.md": {"make model": LONG + "by hand; tests/plugins/conformance/model"},
+    "docs/model.md": {"make conformance": LONG + "by hand; tests/plugins/conformance/model"},
     "docs/pipeline.md": {
         "reliable-channel audit journals/": SPARK,
-        "make audit-demo": SPARK,
+        "make demo AUDIT=1": SPARK,
         "pip install": SPARK,
         "cd examples/spark_pipeline": SPARK,
         "spark-pipelines": SPARK,
@@ -62,7 +62,7 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
     "docs/releases.md": {"make dist": LONG + "CI"},
     "docs/simulation.md": {
         "reliable-channel simulate --seeds": LONG + "`make sim` in CI",
-        "reliable-channel simulate --forever": "never ends: `make soak`",
+        "reliable-channel simulate --forever": "never ends: `make sim FOREVER=1`",
         "reliable-channel simulate --participants": LONG + "tests/plugins/lab/sim",
     },
     "docs/status-bots.md": {
