@@ -175,7 +175,7 @@ class BlockingReliableChannel:
         return BlockingEventReader(self._opened, reader, timeout_s)
 
     def follow(
-        self, *, last: int | None = None, timeout_s: float | None = None
+        self, *, last: int | None = None, own: bool = False, timeout_s: float | None = None
     ) -> "BlockingFollower":
         """Read the log, or its newest `last` entries, then live events, as
         `ReliableChannel.follow`. Use it in `with`.
@@ -183,7 +183,7 @@ class BlockingReliableChannel:
         Raises:
             ChannelClosed: the channel is not open.
         """
-        follower = self._opened().call(partial(self._channel.follow, last=last))
+        follower = self._opened().call(partial(self._channel.follow, last=last, own=own))
         return BlockingFollower(self._opened, follower, timeout_s)
 
     def confirm(self, event: Event) -> None:

@@ -397,23 +397,25 @@ class ReliableChannel:
         """
         return self._used().events(confirm=confirm)
 
-    def follow(self, *, last: int | None = None) -> Follower:
+    def follow(self, *, last: int | None = None, own: bool = False) -> Follower:
         """Read the log, or its newest `last` entries, then live events: for a web page, say.
 
-            async with channel.follow(last=100) as follower:
+            async with channel.follow(last=100, own=True) as follower:
                 for entry in follower.snapshot:
                     ...
                 async for event in follower:
                     ...
 
-        A message is in the snapshot or comes as an event: without a gap, and never in both. Own
-        messages are in the snapshot only. A follower confirms nothing, and takes no events away
-        from `events()`. Like every reader, it gets `EventsMissed` when it is too slow.
+        A message is in the snapshot or comes as an event: without a gap, and never in both. With
+        `own`, a message that the application itself sends comes as a `MessageReceived`, too, in
+        place of `SendingMessage`; without it, own messages are in the snapshot only. A follower
+        confirms nothing, and takes no events away from `events()`. Like every reader, it gets
+        `EventsMissed` when it is too slow: then follow again.
 
         Raises:
             ChannelClosed: the channel was never opened.
         """
-        return self._used().follow(last)
+        return self._used().follow(last, own=own)
 
     async def confirm(self, event: Event) -> None:
         """Confirm that an event was handled, so that it is not emitted again after a restart.

@@ -1,12 +1,19 @@
-"""What was said, then what happens: the log and live events, without a gap or a repetition."""
+"""A snapshot of the log, then live events, without a gap or a repetition."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Self
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from itertools import chain
+from typing import Final, Self
 
 from ..engine.segments import Segmentation
-from ..events import Event, MessageReceived
+from ..events import Event, MessageReceived, SendingMessage
+from ..sds.log import MessageLog
 from ..sds.log_entry import LogEntry
 from .event_stream import EventReader
+
+MOST_SEGMENTS: Final = 10_000
+"""Log entries searched for the segments of one own message."""
 
 Open = Callable[[bytes], Awaitable[bytes | None]]
 """Opens the content of a log entry; None where the key does not open it."""
@@ -18,6 +25,9 @@ class Follower(AsyncIterator[Event]):
     A message is in `snapshot` or among the events, never in both. Long payloads are whole in both;
     one of which a segment is still missing comes as an event. A follower confirms nothing, and
     leaves unread events to the readers of `events()`.
+
+    With the channel's `log` it follows own messages too: `SendingMessage` becomes a
+    `MessageReceived` with the payload.
     """
 
     def __init__(
@@ -26,6 +36,7 @@ class Follower(AsyncIterator[Event]):
         reader: EventReader,
         segmentation: Segmentation,
         open_content: Open | None,
+        log: MessageLog | None = None,
     ) -> None:
         self.snapshot: Sequence[LogEntry] = ()
         """Own and delivered messages in the order of the log, each with its whole payload."""
@@ -33,11 +44,24 @@ class Follower(AsyncIterator[Event]):
         self._reader = reader
         self._segmentation = segmentation
         self._open = open_content
+        self._log = log
         self._in_snapshot: set[str] = set()
 
     async def __aenter__(self) -> Self:
         """Make the snapshot."""
-        self.snapshot = [entry async for entry in self._payloads()]
+        payloads = [payload async for payload in self._payloads(self._entries)]
+        for _, message_ids in payloads:
+            self._in_snapshot.update(message_ids)
+        self.snapshot = [
+            LogEntry(
+                event.message_id,
+                event.sender_id,
+                event.lamport_timestamp,
+                event.content,
+                event.retrieval_hint,
+            )
+            for event, _ in payloads
+        ]
         self._entries = ()
         return self
 
@@ -56,14 +80,32 @@ class Follower(AsyncIterator[Event]):
         while True:
             event = await anext(self._reader)
             # Delivered before the snapshot was made, and emitted after: while it was written, say.
-            if isinstance(event, MessageReceived) and event.message_id in self._in_snapshot:
+            if (
+                isinstance(event, MessageReceived | SendingMessage)
+                and event.message_id in self._in_snapshot
+            ):
                 continue
+            if self._log is not None and isinstance(event, SendingMessage):
+                return await self._own(event, self._log)
             return event
 
-    async def _payloads(self) -> AsyncIterator[LogEntry]:
-        """Put the entries' segments together; what stays unfinished is not in the snapshot."""
+    async def _own(self, event: SendingMessage, log: MessageLog) -> Event:
+        """Return the own message that an event announces; the event itself if it was evicted."""
+        first = log.get(event.message_id)
+        if first is None:
+            return event
+        rest = (e for e in log.since(first.key, MOST_SEGMENTS)[1:] if e.sender_id == first.sender_id)
+        async with aclosing(self._payloads(chain([first], rest))) as payloads:
+            async for payload, _ in payloads:
+                return replace(payload, message_id=event.message_id, position=log.position(first))
+        return event
+
+    async def _payloads(
+        self, entries: Iterable[LogEntry]
+    ) -> AsyncGenerator[tuple[MessageReceived, list[str]]]:
+        """Put the entries' segments together: each whole payload and the ids of its messages."""
         parts: dict[int, str] = {}
-        for number, entry in enumerate(self._entries, 1):
+        for number, entry in enumerate(entries, 1):
             content = entry.content if self._open is None else await self._open(entry.content)
             if content is None:
                 continue
@@ -78,11 +120,4 @@ class Follower(AsyncIterator[Event]):
             )
             for event, numbers in self._segmentation.join(delivery, 0, number):
                 if isinstance(event, MessageReceived):
-                    self._in_snapshot.update(parts.pop(number) for number in numbers)
-                    yield LogEntry(
-                        event.message_id,
-                        event.sender_id,
-                        event.lamport_timestamp,
-                        event.content,
-                        event.retrieval_hint,
-                    )
+                    yield event, [parts.pop(number) for number in numbers]

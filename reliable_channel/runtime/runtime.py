@@ -292,7 +292,7 @@ class Runtime:
         """Iterate over events until the channel closes."""
         return self._stream.read(confirm=confirm)
 
-    def follow(self, last: int | None) -> Follower:
+    def follow(self, last: int | None, *, own: bool) -> Follower:
         """The log, or its newest entries, and the events after it."""
         log = self.engine.core.log
         return Follower(
@@ -300,6 +300,7 @@ class Runtime:
             self._stream.follow(),
             segmentation_of(self.options, None if self._contents else log),
             None if self._contents is None else self._contents.open,
+            log if own else None,
         )
 
     async def confirm(self, event: Event) -> None:

@@ -272,6 +272,44 @@ async def test_a_follower_takes_the_newest_entries_alone(virtual_time: None) -> 
         assert [event async for event in follower] == []
 
 
+@pytest.mark.parametrize("with_state", [False, True])
+async def test_a_follower_of_own_messages_sees_all_that_its_application_sends(
+    with_state: bool, virtual_time: None
+) -> None:
+    network = MemoryNetwork()
+    state: dict[str, Any] = {"state": MemoryStateStore()} if with_state else {}
+    seen: dict[int, list[bytes]] = {}
+
+    async def follow_from(number: int, alice: ReliableChannel) -> None:
+        seen[number] = await followed(alice, MESSAGES, own=True)
+
+    async with make_channel(network.transport(), "alice", **state) as alice:
+        async with anyio.create_task_group() as tasks:
+            for number, content in enumerate(ALL):
+                tasks.start_soon(alice.send, content)
+                tasks.start_soon(follow_from, number, alice)
+                if number % 3 == 0:
+                    await anyio.lowlevel.checkpoint()
+        in_order = [entry.content for entry in alice.log()]
+    assert all(contents == in_order for contents in seen.values())
+    assert (len(seen), sorted(in_order)) == (MESSAGES, sorted(ALL))
+
+
+async def test_an_own_message_is_followed_by_its_answer(virtual_time: None) -> None:
+    async with alice_and_bob() as (alice, bob, to_bob), alice.follow(own=True) as follower:
+        question = await alice.send(b"question")
+        await to_bob.until(lambda: len(to_bob.of(MessageReceived)) == 1, within_s=600)
+        await bob.send(b"answer")
+        own, answer = [e for e in await read(follower, 2) if isinstance(e, MessageReceived)]
+    assert (own.message_id, own.sender_id, own.content) == (
+        question.message_id,
+        "alice",
+        b"question",
+    )
+    assert (own.position, answer.position) == (0, 1)
+    assert (answer.sender_id, answer.content) == ("bob", b"answer")
+
+
 class Reversed:
     """An encryption for tests."""
 
@@ -295,13 +333,18 @@ async def test_a_follower_has_long_and_sealed_payloads_whole(
     }
     payloads = [bytes([number]) * 5_000 for number in range(10)]
     seen: dict[int, list[bytes]] = {}
+    seen_by_bob: list[bytes] = []
 
     async def follow_from(number: int, channel: ReliableChannel) -> None:
         seen[number] = await followed(channel, len(payloads))
 
+    async def follow_own(channel: ReliableChannel) -> None:
+        seen_by_bob.extend(await followed(channel, len(payloads), own=True))
+
     async with make_channel(network.transport(), "bob", **long) as bob:
         async with make_channel(network.transport(), "alice", **LIMIT, **long) as alice:
             async with anyio.create_task_group() as tasks:
+                tasks.start_soon(follow_own, bob)
                 for number, payload in enumerate(payloads):
                     await bob.send(payload)
                     tasks.start_soon(follow_from, number, alice)
@@ -309,5 +352,6 @@ async def test_a_follower_has_long_and_sealed_payloads_whole(
                 own: list[LogEntry] = list(follower.snapshot)
             slow = await read(alice.events(), len(payloads))
     assert list(seen.values()) == [payloads] * len(payloads)
+    assert seen_by_bob == payloads
     assert [entry.content for entry in own] == payloads
     assert contents(slow) == payloads
