@@ -7,6 +7,8 @@ from typing import Final, TypeVar, TypeVarTuple
 import anyio
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+INTERRUPTED: Final = 128 + signal.SIGINT
+"""Exit status of a program that Ctrl-C ended."""
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -27,7 +29,7 @@ def run(
         What `main` returns, or None where SIGTERM ended it.
 
     Raises:
-        KeyboardInterrupt: SIGINT (Ctrl-C) ended it.
+        SystemExit: SIGINT (Ctrl-C) ended it. The status is 130, as a shell has it.
     """
 
     async def call() -> Result:
@@ -61,5 +63,5 @@ async def _until_signal(call: Callable[[], Awaitable[Result]]) -> Result | None:
     if failure is not None:
         raise failure
     if signal.SIGINT in received:
-        raise KeyboardInterrupt
+        raise SystemExit(INTERRUPTED)
     return result
