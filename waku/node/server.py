@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -42,13 +43,14 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Server(uvicorn.Server):
-    """uvicorn that reports when it is up, frees waiting requests when it stops, and leaves
-    signals."""
+    """uvicorn that reports when it is up, frees waiting requests when it stops, and passes
+    signals on to the handlers of the program."""
 
     def __init__(self, config: uvicorn.Config, up: Callable[[], None], down: Callable[[], None]):
         super().__init__(config)
         self._up = up
         self._down = down
+        self._received: list[tuple[int, FrameType | None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -65,9 +67,17 @@ class _Server(uvicorn.Server):
             await anyio.lowlevel.checkpoint()
         await super().shutdown(sockets)
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._received.append((sig, frame))
+        super().handle_exit(sig, frame)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at a signal; uvicorn's own way raises it again afterwards, and the process dies."""
+        """Stop at a signal, then call the program's own handler, such as that of another server.
+
+        uvicorn raises the signal again instead, which ends a program that has no handler before it
+        has closed anything.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -77,6 +87,16 @@ class _Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+        for number, frame in self._received:
+            handler = before[signal.Signals(number)]
+            if callable(handler) and not _is_of_python(handler):
+                handler(number, frame)
+
+
+def _is_of_python(handler: Callable[..., object]) -> bool:
+    """True if the handler only makes a KeyboardInterrupt: the default, or that of asyncio."""
+    made_of = getattr(handler, "func", handler)
+    return made_of is signal.default_int_handler or made_of.__module__ == "asyncio.runners"
 
 
 async def serve(
@@ -93,6 +113,9 @@ async def serve(
     bound: Iterable[socket.socket] = (),
 ) -> None:
     """Run a node and serve it until SIGINT or SIGTERM; asyncio only, as uvicorn is.
+
+    A signal is then passed on to the handler that the program had installed before. So inside
+    another server, such as uvicorn with an application of yours, both end.
 
     Args:
         options: see `NodeOptions`.
@@ -134,7 +157,7 @@ async def serve_node(
     app: App | None = None,
     started: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve a node that runs already, until SIGINT, SIGTERM or cancellation.
+    """Serve a node that runs already, until SIGINT, SIGTERM (see `serve`) or cancellation.
 
     Args:
         node: runs, and goes on running afterwards.

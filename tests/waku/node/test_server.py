@@ -26,6 +26,28 @@ print("ended")
 """
 
 
+INSIDE_ANOTHER_SERVER = """
+import asyncio
+from contextlib import asynccontextmanager
+import uvicorn
+from waku.node import serve
+
+async def app(scope, receive, send):
+    assert (await receive())["type"] == "lifespan.startup"
+    up = asyncio.Event()
+    node = asyncio.create_task(serve(port=0, started=lambda url: up.set()))
+    await up.wait()
+    print("up", flush=True)
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await node
+    print("node ended", flush=True)
+    await send({"type": "lifespan.shutdown.complete"})
+
+uvicorn.run(app, port=0, log_level="warning")
+"""
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"  # uvicorn knows no other
@@ -91,3 +113,20 @@ async def test_a_signal_ends_it_gracefully(number: signal.Signals) -> None:
         run.send_signal(number)
         assert await output.receive_until(b"\n", 100) == b"ended"
         assert await run.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)]
+)
+async def test_a_signal_ends_a_server_around_it_as_well(
+    number: signal.Signals, status: int
+) -> None:
+    async with await anyio.open_process(
+        [sys.executable, "-c", INSIDE_ANOTHER_SERVER], stderr=None
+    ) as run:
+        assert run.stdout is not None
+        output = BufferedByteReceiveStream(run.stdout)
+        assert await output.receive_until(b"\n", 100) == b"up"
+        run.send_signal(number)
+        assert await output.receive_until(b"\n", 100) == b"node ended"
+        assert await run.wait() == status  # that of uvicorn
