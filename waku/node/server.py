@@ -62,7 +62,8 @@ class _Server(uvicorn.Server):
         # listener is closed first: asyncio asserts that its server still has sockets.
         loop = asyncio.get_running_loop()
         for listener in sockets or ():
-            loop.remove_reader(listener)
+            if listener.fileno() >= 0:  # closed already where serving was cancelled
+                loop.remove_reader(listener)
         for _ in range(ACCEPTED_TURNS):
             await anyio.lowlevel.checkpoint()
         await super().shutdown(sockets)
