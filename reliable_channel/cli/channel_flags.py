@@ -73,7 +73,8 @@ _COMMON: Final[dict[str, Any]] = {
         _flag(
             "--preset",
             metavar="NAME",
-            help="Options for a kind of group: small-group, large-group, no-store or lan.",
+            help="Options that go together: documented (the default), auto, small-group, "
+            "large-group, no-store or lan.",
         ),
     ],
     "config": Annotated[

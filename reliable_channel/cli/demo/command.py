@@ -19,7 +19,7 @@ from ...program import run
 from ..console import fail, leaves, out
 from ..exit_codes import ExitCode
 from .processes import DemoError, PeerProcess, node_address, started
-from .view import NEXT, figures_of, progress, summary
+from .view import COLUMNS, NEXT, figures_of, progress, summary
 
 NAMES: Final = ("alice", "bob", "carol", "dave", "erin")
 LONER: Final = "erin"
@@ -74,6 +74,7 @@ def demo(
         return
     program = sys.argv[0] if os.sep in sys.argv[0] else "reliable-channel"
     program = "reliable-channel" if program.endswith("__main__.py") else os.path.relpath(program)
+    out.print(COLUMNS, soft_wrap=True)
     out.print(NEXT.format(program=program, seed=seed), soft_wrap=True)
 
 

@@ -67,11 +67,17 @@ def figures_of(peer: PeerProcess) -> dict[str, Any]:
     }
 
 
+COLUMNS = """[bold]The columns[/]
+  [cyan]lost on the way[/]      copies that never reached it, thrown away on purpose
+  [cyan]retrieved from Store[/] missing messages that it fetched from the node's Store; carol and dave use none
+  [cyan]repaired by peers[/]    missing messages that another participant broadcast again
+  [cyan]duplicates swallowed[/] copies of what it had; the preset `auto` sends copies ahead of requests
+"""
 NEXT = """[bold]What to try next[/]
   in three terminals:
     [cyan]{program} node[/]
-    [cyan]{program} chat --sender-id alice[/]
-    [cyan]{program} chat --sender-id bob --drop-incoming 0.3[/]
-  in Python: README.md, "In your program"; how it works: docs/design.md
+    [cyan]{program} chat --preset auto --sender-id alice[/]
+    [cyan]{program} chat --preset auto --sender-id bob --drop-incoming 0.3[/]
+  in Python: docs/start/tutorial.md; how it works: docs/understand/a-message.md
   other losses:
     [cyan]{program} demo --loss 0.5 --messages 60 --seed {seed}[/]"""

@@ -88,8 +88,9 @@ function showText() {
   found("counts").textContent =
     `${table.lanes.length.toLocaleString("en")} participants, ${table.size.toLocaleString("en")} messages${forgotten}`;
   const [bytes, overhead] = table.rate(time);
+  const share = Math.floor(overhead * 10_000) / 100;  // 100 only where it is all
   found("rate").textContent =
-    `${size(bytes)}/s${overhead === null ? "" : `, ${(overhead * 100).toFixed(2)} % of it overhead`}`;
+    `${size(bytes)}/s${overhead === null ? "" : `, ${share.toFixed(2)} % of it overhead`}`;
   found("clock").textContent = clock(time);
   found("live").className = isLive ? "on" : "";
   if (document.activeElement !== slider || isLive) slider.value = String(table.last ? (time / table.last) * 10_000 : 10_000);
