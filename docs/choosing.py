@@ -1,5 +1,5 @@
-"""Write the tables of docs/choosing.md, and its plots, from docs/choosing/results.csv
-(`make docs`)."""
+"""Write the tables of docs/choosing.md, and its plots, from docs/choosing/results.csv, and the
+table of presets of README and index (`make docs`)."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,6 +15,15 @@ DIRECTORY = Path(__file__).with_name("choosing")
 PRESETS = DIRECTORY / "presets"
 _TABLE = re.compile(r"(<!-- (presets )?(\S+) (\d+) ([\d.]+) -->\n)(?:\|[^\n]*\n)*")
 """Where a table stands: its scenario, participants, and share that is lost."""
+SHORT_PAGES = (PAGE.with_name("index.md"), PAGE.parents[1] / "README.md")
+_SHORT = re.compile(r"(<!-- four presets -->\n)(?:\|[^\n]*\n)*")
+SHORT_POINT = ("group", 20, 0.2)
+FOUR_PRESETS = {
+    "documented": "any group, and the only one with js-waku and nim-sds",
+    "auto": "participants of this SDK alone: what most programs want",
+    "small-group": "up to 100 participants, fixed times",
+    "large-group": "100 participants and more, fixed times: the fewest bytes in silence",
+}
 
 
 def page() -> str:
@@ -31,6 +40,31 @@ def page() -> str:
         return marker + "".join(f"{line}\n" for line in lines)
 
     return _TABLE.sub(table, PAGE.read_text())
+
+
+def short_page(page: Path) -> str:
+    """A page with the four presets as it stands, with the table that the results make."""
+
+    def seconds(value_ms: float | None) -> str:
+        return "–" if value_ms is None else f"{value_ms / 1000:.1f} s"
+
+    measured = {
+        figure.cell.variant: figure.measures
+        for figure in results(PRESETS)
+        if (figure.cell.scenario, figure.cell.participants, figure.cell.loss) == SHORT_POINT
+        and figure.measures is not None
+    }
+    lines = [
+        "| preset | for | bytes a message | 95 % delivered within | half acknowledged within |",
+        "|---|---|--:|--:|--:|",
+    ]
+    for name, purpose in FOUR_PRESETS.items():
+        cost = measured[f"{name}, Store"]
+        lines.append(
+            f"| `{name}` | {purpose} | {cost.bytes_per_message / 1000:.1f} kB "
+            f"| {seconds(cost.latency_p95_ms)} | {seconds(cost.acknowledgement_p50_ms)} |"
+        )
+    return _SHORT.sub(lambda found: found[1] + "\n".join([*lines, ""]), page.read_text())
 
 
 def results(directory: Path = DIRECTORY) -> list[Figure]:
@@ -55,5 +89,7 @@ def _table(
 
 if __name__ == "__main__":
     PAGE.write_text(page())
+    for short in SHORT_PAGES:
+        short.write_text(short_page(short))
     for name, drawn in plots(results()).items():
         (DIRECTORY / name).write_bytes(drawn)

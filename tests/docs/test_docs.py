@@ -31,6 +31,8 @@ def test_a_generated_page_is_up_to_date(written: ModuleType) -> None:
 
 
 def test_plots_show_the_results() -> None:
+    for page in choosing.SHORT_PAGES:
+        assert page.read_text() == choosing.short_page(page), "run `make docs`"
     for name, drawn in plots(choosing.results()).items():
         assert (choosing.DIRECTORY / name).read_bytes() == drawn, "run `make docs`"
 
