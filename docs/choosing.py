@@ -46,7 +46,7 @@ def short_page(page: Path) -> str:
     """A page with the four presets as it stands, with the table that the results make."""
 
     def seconds(value_ms: float | None) -> str:
-        return "–" if value_ms is None else f"{value_ms / 1000:.1f} s"
+        return "" if value_ms is None else f"{value_ms / 1000:.1f} s"
 
     measured = {
         figure.cell.variant: figure.measures

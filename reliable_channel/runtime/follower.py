@@ -1,9 +1,16 @@
 """A snapshot of the log, then live events, without a gap or a repetition."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import aclosing
 from dataclasses import replace
-from itertools import chain
 from typing import Final, Self
 
 from ..engine.segments import Segmentation
@@ -94,8 +101,7 @@ class Follower(AsyncIterator[Event]):
         first = log.get(event.message_id)
         if first is None:
             return event
-        rest = (e for e in log.since(first.key, MOST_SEGMENTS)[1:] if e.sender_id == first.sender_id)
-        async with aclosing(self._payloads(chain([first], rest))) as payloads:
+        async with aclosing(self._payloads(_segments(first, log))) as payloads:
             async for payload, _ in payloads:
                 return replace(payload, message_id=event.message_id, position=log.position(first))
         return event
@@ -121,3 +127,11 @@ class Follower(AsyncIterator[Event]):
             for event, numbers in self._segmentation.join(delivery, 0, number):
                 if isinstance(event, MessageReceived):
                     yield event, [parts.pop(number) for number in numbers]
+
+
+def _segments(first: LogEntry, log: MessageLog) -> Iterator[LogEntry]:
+    """A message, and what its sender wrote next: the log is searched only if it is not whole."""
+    yield first
+    for entry in log.since(first.key, MOST_SEGMENTS)[1:]:
+        if entry.sender_id == first.sender_id:
+            yield entry

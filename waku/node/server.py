@@ -88,10 +88,10 @@ class _Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-        for number, frame in self._received:
-            handler = before[signal.Signals(number)]
+        for received, frame in self._received:
+            handler = before[signal.Signals(received)]
             if callable(handler) and not _is_of_python(handler):
-                handler(number, frame)
+                handler(received, frame)
 
 
 def _is_of_python(handler: Callable[..., object]) -> bool:

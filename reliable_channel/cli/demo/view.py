@@ -69,9 +69,9 @@ def figures_of(peer: PeerProcess) -> dict[str, Any]:
 
 COLUMNS = """[bold]The columns[/]
   [cyan]lost on the way[/]      copies that never reached it, thrown away on purpose
-  [cyan]retrieved from Store[/] missing messages that it fetched from the node's Store; carol and dave use none
+  [cyan]retrieved from Store[/] missing messages from the node's Store, which carol and dave do not ask
   [cyan]repaired by peers[/]    missing messages that another participant broadcast again
-  [cyan]duplicates swallowed[/] copies of what it had; the preset `auto` sends copies ahead of requests
+  [cyan]duplicates swallowed[/] copies of what it had; `auto` sends some ahead of requests
 """
 NEXT = """[bold]What to try next[/]
   in three terminals:
