@@ -69,7 +69,7 @@ def figures_of(peer: PeerProcess) -> dict[str, Any]:
 
 COLUMNS = """[bold]The columns[/]
   [cyan]lost on the way[/]      copies that never reached it, thrown away on purpose
-  [cyan]retrieved from Store[/] missing messages from the node's Store, which carol and dave do not ask
+  [cyan]retrieved from Store[/] missing messages from the Store, which carol and dave do not ask
   [cyan]repaired by peers[/]    missing messages that another participant broadcast again
   [cyan]duplicates swallowed[/] copies of what it had; `auto` sends some ahead of requests
 """

@@ -11,12 +11,12 @@ import pytest
 
 from tests.docs.sessions import blocks
 
+from ..browser.test_interop_browser import browser
 from ..debian import ProgramUnavailable
 from ..go_build import ROOT
 from ..needed import needed
 from ..node_install import NodeUnavailable
-from ..watch.headless import visited
-from .test_interop_browser import browser
+from .headless import visited
 
 pytestmark = pytest.mark.timeout(900)  # the first run installs the browser
 
