@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from ..engine.rate_limit import Spent
+from .private_file import private
 
 
 class BudgetFile:
@@ -30,9 +31,8 @@ class BudgetFile:
     def save(self, spent: Spent) -> None:
         """Write beside, then rename: a crash leaves the old or the new, never half."""
         beside = self._path.with_suffix(".new")
-        beside.write_text(
-            json.dumps({"epoch_index": spent.epoch_index, "messages": spent.messages})
-        )
+        with open(beside, "w", opener=private) as file:
+            json.dump({"epoch_index": spent.epoch_index, "messages": spent.messages}, file)
         beside.replace(self._path)
 
 

@@ -20,6 +20,7 @@ from ..events import Event, record
 from ..sds.log import MessageLog
 from ..transport.base import Envelope, Received
 from .journal_packing import Packer
+from .private_file import private
 
 FORMAT: Final = "reliable-channel-journal/1"
 PART_BYTES: Final = 64 * 1024 * 1024
@@ -213,7 +214,7 @@ class Journal:
         self.close()
 
     def _opened_file(self) -> FileIO:
-        return FileIO(self.path, "ab")
+        return FileIO(self.path, "ab", opener=private)
 
     def _write(self, values: dict[str, object]) -> None:
         if self._is_closed:
@@ -313,8 +314,9 @@ def _pack(part: Path) -> None:
     """Pack a part; where that fails, or the process is killed meanwhile, it stays as it was."""
     unfinished = part.with_name(f"{part.name}.gz.unfinished")
     with suppress(OSError):
-        with part.open("rb") as plain, gzip.open(unfinished, "wb", compresslevel=6) as packed:
-            shutil.copyfileobj(plain, packed)
+        with part.open("rb") as plain, open(unfinished, "wb", opener=private) as file:
+            with gzip.open(file, "wb", compresslevel=6) as packed:
+                shutil.copyfileobj(plain, packed)
         unfinished.rename(packed_path(part))
         part.unlink()
 

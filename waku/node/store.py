@@ -6,6 +6,7 @@ Sources: 13/WAKU2-STORE v3, and nwaku's archive for what the text leaves open.
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -64,6 +65,13 @@ _Value = str | int | bytes
 _Row = tuple[bytes, int, str, str, bytes, bytes, int, bytes]
 
 
+def _make_private(path: str | Path) -> None:
+    """Make a file that only its owner can read, unless it exists; SQLite gives its files beside it
+    the same mode, and reports a path that cannot be used."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
 class ArchiveError(Exception):
     """The archive cannot be opened."""
 
@@ -111,6 +119,8 @@ class Archive:
         self._bytes_until_trim = TRIM_BYTES
         with ExitStack() as opened:
             try:
+                if str(path) != ":memory:":
+                    _make_private(path)
                 # Opened in one thread and used in another is fine: only one uses it at a time.
                 self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
                 opened.callback(self._db.close)

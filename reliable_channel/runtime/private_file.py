@@ -1,0 +1,8 @@
+"""Files that only their owner can read."""
+
+import os
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file, for `open(…, opener=private)`: a new one has mode 0600."""
+    return os.open(path, flags, 0o600)
