@@ -85,7 +85,7 @@ _WAKU: Final = [
         "typed REST client / of a node",
         "waku",
         "client models hashing topics errors messaging _api _session _failures _gate _hearing "
-        "_json _paging _quiet _request",
+        "_json _paging _quiet _request _userinfo",
     ),
     _room("libp2p", "connections, noise, / streams", "waku", "libp2p _base58"),
 ]

@@ -13,7 +13,6 @@ never ends them.
 import errno
 import json
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -23,6 +22,7 @@ from anyio.abc import Listener, SocketStream
 from anyio.streams.stapled import MultiListener
 
 from .health import ChannelHealth
+from .transport.addresses import masked_text
 
 if TYPE_CHECKING:
     from .hub import ChannelHub
@@ -37,7 +37,6 @@ AT_A_TIME: Final = 64
 ACCEPT_AGAIN_S: Final = 0.2
 """Pause after a connection could not be accepted."""
 _SHORT_OF: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-_SECRET: Final = re.compile(r"://[^/\s@]*@")
 _REASONS: Final = {
     200: "OK",
     404: "Not Found",
@@ -177,7 +176,7 @@ def _answer(
         except Exception as error:
             LOGGER.exception("%s cannot be served", path)
             status, body = 500, json.dumps({"error": f"{path}: {type(error).__name__}"})
-    text = _SECRET.sub("://***@", body).encode()
+    text = masked_text(body).encode()
     head = (
         f"HTTP/1.1 {status} {_REASONS[status]}\r\n"
         f"Content-Type: {kind}\r\nContent-Length: {len(text)}\r\n"

@@ -9,7 +9,7 @@ from .channel import ReliableChannel
 from .options import ChannelOptions
 from .sds.profile import PROFILES, WireProfile
 from .transport import PoolTransport, Transport, WakuSettings
-from .transport.addresses import LIBP2P, checked_addresses, default_content_topic
+from .transport.addresses import LIBP2P, checked_addresses, default_content_topic, masked_address
 from .transport.connect import (
     MESSAGING_SCHEMES,
     WAKU_SCHEMES,
@@ -148,6 +148,7 @@ def _to_waku_node(url: str, settings: WakuSettings) -> Transport:
     if scheme not in WAKU_SCHEMES:
         raise ValueError(
             "`node` must be an http or https address, or of service peers, for a hub "
-            f"(got {url!r}): other networks have no cache that channels would have to share"
+            f"(got {masked_address(url)!r}): other networks have no cache that channels would have "
+            "to share"
         )
     return waku_transport(url, settings)

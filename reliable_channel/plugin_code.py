@@ -36,6 +36,8 @@ class Owner:
 
     note: str
     """Plugin and thing, such as `plugin 'pigeons': transport 'pigeon'`."""
+    shown: Callable[[object], str] = SHORT.repr
+    """Function that returns the text of an argument in a traced call."""
 
     def add_note(self, error: Exception) -> None:
         """Name the owner in an error, once."""
@@ -123,7 +125,7 @@ class Owner:
     def _traced(self, function: Callable[..., T]) -> Callable[..., T]:
         def traced(**taken: object) -> T:
             show = partial(print, end="", file=sys.stderr, flush=True)
-            arguments = ", ".join(f"{name}={SHORT.repr(value)}" for name, value in taken.items())
+            arguments = ", ".join(f"{name}={self.shown(value)}" for name, value in taken.items())
             show(f"{self.note}({arguments})")  # before the call, because it may hang
             began_s, said = perf_counter(), "raised"
             try:

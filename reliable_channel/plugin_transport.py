@@ -9,10 +9,21 @@ import anyio
 
 from .plugin_code import Async, Owner, P, T
 from .transport import base
+from .transport.addresses import masked_address, masked_text
 from .transport.base import Received
 
 HANGS_S: Final = 60.0
 """Time after which a call is cancelled, so that another node or a retry can proceed (s)."""
+
+
+class _TransportOwner(Owner):
+    """Owner of a transport: its errors are shown without the tokens in addresses."""
+
+    def add_note(self, error: Exception) -> None:
+        """Name the owner in an error, and mask the error of a transport."""
+        super().add_note(error)
+        if isinstance(error, base.TransportError):
+            error.args = (masked_text(str(error)),)
 
 
 class PluginTransport:
@@ -24,9 +35,9 @@ class PluginTransport:
     """
 
     def __init__(self, inner: base.Transport, owner: Owner) -> None:
-        self.url = str(getattr(inner, "url", owner.note))
+        self.url = masked_address(str(getattr(inner, "url", owner.note)))
         self._inner = inner
-        self._owner = owner
+        self._owner = owner = _TransportOwner(owner.note)
         self.open = owner.coroutine(inner.open)
         self.aclose = owner.coroutine(inner.aclose)
         self.envelope = owner.function(inner.envelope)

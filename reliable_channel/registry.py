@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
 from operator import attrgetter
+from reprlib import Repr
 from typing import Any, Final
 
 import pluggy
@@ -17,8 +18,21 @@ import pluggy
 from .errors import PluginError
 from .hooks import PROJECT, Hooks
 from .plugin_code import SHORT, Owner
+from .transport.addresses import masked_address, masked_text
 
 _CHANNEL: Final = ("url", "channel_id", "sender_id")
+
+
+class _Arguments(Repr):
+    """Short texts of arguments, without the tokens in addresses."""
+
+    def repr_str(self, x: str, level: int) -> str:
+        """Mask a string before a part is cut out."""
+        return super().repr_str(masked_text(x), level)
+
+
+_ARGUMENTS: Final = _Arguments()
+_ARGUMENTS.maxstring, _ARGUMENTS.maxother = SHORT.maxstring, SHORT.maxother
 
 
 class Kind(Enum):
@@ -60,7 +74,8 @@ class Registration:
     @property
     def owner(self) -> Owner:
         """The plugin, to be named in errors."""
-        return Owner(f"plugin {self.plugin!r}: {self.kind.what} {self.name!r}")
+        note = f"plugin {self.plugin!r}: {self.kind.what} {self.name!r}"
+        return Owner(note, shown=_ARGUMENTS.repr)
 
     def load(self) -> Any:
         """Return the registered object, imported if it was registered by its place.
@@ -151,6 +166,7 @@ class Registry:
             PluginError: its plugin failed, or the object is not of the type.
             ValueError: no plugin registered it, or its plugin refuses the rest of the URL.
         """
+        shown = masked_address(given) if kind.by_scheme else given
         key = given.partition(":")[0].lower() if kind.by_scheme else given
         one = self._found.get((kind, key))
         if one is None:
@@ -158,15 +174,20 @@ class Registry:
             names = ", ".join(sorted(other.name for other in self.registered(kind)))
             known = f"must be {form} {names}" if names else "needs a plugin"
             raise ValueError(
-                f"`{kind.argument}` {known} (got {given!r}); plugins provide others, and "
+                f"`{kind.argument}` {known} (got {shown!r}); plugins provide others, and "
                 "`reliable-channel plugins` lists those that are installed"
             )
-        if not kind.offers:
-            made = one.load()
-        elif one.built_in:
-            made = one.call()(**offered)
-        else:
-            made = one.owner.at_load(one.call(), offered, ValueError)
+        try:
+            if not kind.offers:
+                made = one.load()
+            elif one.built_in:
+                made = one.call()(**offered)
+            else:
+                made = one.owner.at_load(one.call(), offered, ValueError)
+        except ValueError as error:
+            if shown != given:
+                error.args = (masked_text(str(error).replace(given, shown)),)
+            raise
         if not isinstance(made, must_be) or isinstance(made, type):
             wanted = f"must be of type {must_be.__name__} (got {SHORT.repr(made)})"
             raise PluginError(f"{one.owner.note} {wanted}")

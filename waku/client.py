@@ -30,6 +30,7 @@ from waku._api.store import StoreApi
 from waku._api.store_v1 import StoreV1Api
 from waku._failures import MAX_MESSAGE_BYTES
 from waku._session import RetryPolicy, Session
+from waku._userinfo import masked_address
 from waku.models import Rejected
 
 __all__ = ["CLIENT_ID_HEADER", "RetryPolicy", "WakuClient"]
@@ -55,7 +56,8 @@ class WakuClient(
     filter and Store wait where too much is on its way from this event loop to the node.
 
     Args:
-        base_url: where the node serves REST, such as `http://127.0.0.1:8645`; a path is kept.
+        base_url: where the node serves REST, such as `http://127.0.0.1:8645`; a path is kept. A
+            token before the host, `http://:TOKEN@127.0.0.1:8645`, goes into a header.
         timeout_s: for connecting and for each read; a whole request gets twice that.
         retries: how calls that are safe to repeat are repeated; None never repeats.
         transport: httpx transport to use and close, for tests or a proxy. The environment's proxy
@@ -91,8 +93,10 @@ class WakuClient(
         if timeout_s <= 0 or max_answer_bytes <= 0 or max_message_bytes <= 0:
             raise ValueError("timeout_s, max_answer_bytes and max_message_bytes must be positive")
         client_id = client_id or uuid4().hex
+        url = _checked(base_url)
         http = httpx.AsyncClient(
-            base_url=_checked(base_url),
+            base_url=url.copy_with(userinfo=b""),
+            auth=(url.username, url.password) if url.userinfo else None,
             headers={
                 **(headers or {}),
                 "Accept-Encoding": "identity",  # base64 of encrypted bytes hardly shrinks
@@ -128,12 +132,15 @@ class WakuClient(
 
 
 def _checked(base_url: str) -> httpx.URL:
+    address = masked_address(base_url)
     try:
         url = httpx.URL(base_url)
     except httpx.InvalidURL as error:
-        raise ValueError(f"base_url {base_url!r}: {error}") from error
+        # What httpx takes for the port may be the token.
+        reason = str(error) if address == base_url else "percent-encode what stands before the @"
+        raise ValueError(f"base_url {address!r}: {reason}") from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise ValueError(f"base_url must be an http or https address, not {base_url!r}")
+        raise ValueError(f"base_url must be an http or https address, not {address!r}")
     return url
 
 

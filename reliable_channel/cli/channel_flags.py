@@ -15,6 +15,7 @@ import typer
 
 from ..config import channel_settings, check_channel_name, from_text
 from ..options import ChannelOptions, PresetName, option_texts
+from ..transport.addresses import masked_text
 
 if TYPE_CHECKING:
     from ..channel import ReliableChannel
@@ -198,7 +199,7 @@ def _arguments(flags: dict[str, Any], *, needs_sender: bool) -> ChannelArguments
         name, equals, value = text.partition("=")
         name = name.strip().replace("-", "_")
         if not equals:
-            raise ValueError(f"`-o {text}` must be of the form NAME=VALUE")
+            raise ValueError(f"`-o {masked_text(text)}` must be of the form NAME=VALUE")
         check_channel_name(name, "-o")
         given[name] = from_text(name, value, f"-o {name}")
     given |= {name: value for name, value in flags.items() if value != []}

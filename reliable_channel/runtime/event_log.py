@@ -6,7 +6,6 @@ and text of other participants is logged in one printable line. Every record has
 """
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
@@ -35,6 +34,7 @@ from ..events import (
     UnconfirmedDropped,
 )
 from ..terminal_text import printable
+from ..transport.addresses import masked_text
 
 LOGGER: Final = logging.getLogger("reliable_channel")
 LEVELS: Final[Mapping[type[Event], int]] = {
@@ -63,8 +63,6 @@ LEVELS: Final[Mapping[type[Event], int]] = {
     ),
 }
 """Levels of events; every other one is DEBUG."""
-_SECRET: Final = re.compile(r"://[^/\s@]*@")
-"""The token of a node in its address."""
 
 
 class EventLog:
@@ -95,9 +93,9 @@ class EventLog:
         self._is_open = False
 
     def _write(self, level: int, text: str, event: str) -> None:
-        text = _SECRET.sub("://***@", text)
+        text = printable(masked_text(text))
         extra = {**self._extra, "event": event}
-        LOGGER.log(level, "%s: %s", printable(self._name), printable(text), extra=extra)
+        LOGGER.log(level, "%s: %s", printable(self._name), text, extra=extra)
 
 
 def described(event: Event) -> str:

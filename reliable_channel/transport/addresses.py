@@ -4,6 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from waku._userinfo import masked_address as masked_address
+from waku._userinfo import masked_text as masked_text
+
 LIBP2P: Final = "libp2p://"
 """Before addresses of service peers, which commas separate."""
 _PEERS: Final = ("/", "enrtree://", "enr:")
@@ -25,6 +28,7 @@ def checked_address(url: str) -> str:
     if isinstance(url, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s]", url):
         return url
     is_host = isinstance(url, str) and re.fullmatch(r"[\w.-]+(:\d+)?", url)
+    url = masked_address(url) if isinstance(url, str) else url
     advice = f"; write 'http://{url}'" if is_host else ""
     raise ValueError(
         "`node` must be an http or https address, a multiaddress of a service peer (/dns4/…), "

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from .addresses import masked_address
 from .settings import WakuSettings
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ def messaging_transport(url: str, settings: WakuSettings) -> "MessagingTransport
 
 def _http_address(address: str) -> str:
     if not re.match(r"[a-z]+://[^/?#\s]", address, re.IGNORECASE):
-        raise ValueError(f"`node` must be an http or https address with a host (got {address!r})")
+        raise ValueError(
+            f"`node` must be an http or https address with a host (got {masked_address(address)!r})"
+        )
     return address
 
 

@@ -17,6 +17,7 @@ from waku.hashing import message_hash
 from waku.messaging import MessagingMessage
 from waku.models import StoreEntry, StorePage, StoreQuery
 
+from .addresses import masked_address
 from .base import Batch, Envelope, Source, StoreUnavailable, TransportError
 from .messaging_inbox import Inbox, Tray, shared_inbox
 from .polling import AdaptivePolling
@@ -56,7 +57,8 @@ class MessagingTransport(OnTopic):
                 "`pubsub_topic` has no effect on waku+messaging://, where the node shards by "
                 "content topic: leave it out, or use the node's REST API (http://…)"
             )
-        self.url = url
+        self.url = masked_address(url)
+        self._address = url
         self._settings = settings
         super().__init__(settings)
         self._http_transport = http_transport
@@ -91,7 +93,7 @@ class MessagingTransport(OnTopic):
         if transport is None and (trusted := trusting(self._settings.ca_file)) is not None:
             transport = httpx.AsyncHTTPTransport(verify=trusted, trust_env=False)
         async with AsyncExitStack() as stack:
-            inbox = await stack.enter_async_context(shared_inbox(self.url, transport))
+            inbox = await stack.enter_async_context(shared_inbox(self._address, transport))
             self._tray.take()
             inbox.add(self._tray)
             stack.push_async_callback(self._leave, inbox)

@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 import httpx
 
+from .addresses import masked_address
 from .base import Batch, Envelope, Received
 from .messaging import MessagingTransport
 from .settings import WakuSettings
@@ -38,7 +39,8 @@ class NodeTransport:
         http_transport: httpx.AsyncBaseTransport | None = None,
         monotonic: Callable[[], float] = anyio.current_time,
     ) -> None:
-        self.url = url
+        self.url = masked_address(url)
+        self._address = url
         self._settings = settings
         self._http_transport = http_transport
         self._monotonic = monotonic
@@ -129,7 +131,10 @@ class NodeTransport:
                 "messaging layer, where the node shards by content topic"
             ) from missing
         messaging = MessagingTransport(
-            self.url, self._settings, http_transport=self._http_transport, monotonic=self._monotonic
+            self._address,
+            self._settings,
+            http_transport=self._http_transport,
+            monotonic=self._monotonic,
         )
         try:
             await messaging.open()
@@ -144,7 +149,7 @@ class NodeTransport:
             _log.warning(
                 "%s serves neither relay nor filter: its messaging layer is used, which has one "
                 "reader, so use this node from one program alone",
-                self.url.rpartition("@")[2],
+                self.url,
             )
         except BaseException:
             await messaging.aclose()

@@ -14,6 +14,7 @@ import anyio
 
 from ..notifier import Notifier
 from ..sds.recent import Recent
+from .addresses import masked_address
 from .base import (
     Batch,
     Envelope,
@@ -80,7 +81,11 @@ class PoolTransport:
         if redundancy < 1:
             raise ValueError(f"`redundancy` must be a number of at least 1 (got {redundancy})")
         self._nodes = [
-            Node(str(getattr(transport, "url", "") or f"node {number}"), transport, self._notify)
+            Node(
+                masked_address(str(getattr(transport, "url", ""))) or f"node {number}",
+                transport,
+                self._notify,
+            )
             for number, transport in enumerate(transports)
         ]
         self._only = self._nodes[0] if len(self._nodes) == 1 else None

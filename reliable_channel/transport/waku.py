@@ -23,6 +23,7 @@ from waku.errors import (
 from waku.hashing import message_hash
 from waku.models import StoreEntry, StorePage, StoreQuery, WakuMessage
 
+from .addresses import masked_address
 from .base import Batch, Envelope, Source, TransportError
 from .polling import AdaptivePolling
 from .relay_peers import RelayPeers
@@ -57,7 +58,7 @@ class WakuTransport(OnTopic):
                 f"`content_topic` must have no comma (got {settings.content_topic!r}), as the REST "
                 "API of a node separates topics by commas; give another one, or a libp2p address"
             )
-        self.url = url
+        self.url = masked_address(url)
         self.settings = settings
         super().__init__(settings)
         self._shard = self._topic.shard

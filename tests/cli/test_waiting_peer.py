@@ -8,7 +8,7 @@ from reliable_channel.cli.exit_codes import ExitCode
 
 from .processes import Peer
 
-NOBODY = ("--node", "http://127.0.0.1:9", "--sender-id", "alice")
+NOBODY = ("--node", "http://:s3cr3t@127.0.0.1:9", "--sender-id", "alice")
 
 
 def test_a_peer_is_ready_before_its_node_and_tells_that_it_is_away() -> None:
@@ -20,6 +20,7 @@ def test_a_peer_is_ready_before_its_node_and_tells_that_it_is_away() -> None:
         peer.event("transport_degraded", component="receive")
         peer.command("stop")
         peer.event("stopped")
+        assert "s3cr3t" not in str(peer.told)
 
 
 def test_a_peer_that_is_not_to_wait_ends_with_an_error() -> None:

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import httpx
 
 from waku import _base58
+from waku._userinfo import masked_address
 
 __all__ = ["BadAddress", "NodeAddress", "is_peer_id", "new_peer_id"]
 
@@ -49,9 +50,9 @@ class NodeAddress:
         try:
             reachable = bool(httpx.URL(address.url).host)
         except (httpx.InvalidURL, UnicodeEncodeError) as error:  # such as 127.0.0444.1
-            raise BadAddress(f"{text!r}: {error}") from error
+            raise BadAddress(f"{masked_address(text)!r}: {error}") from error
         if not reachable:
-            raise BadAddress(f"no host in {text!r}")
+            raise BadAddress(f"no host in {masked_address(text)!r}")
         return address
 
     @classmethod
@@ -81,7 +82,9 @@ class NodeAddress:
             url = urlsplit(text)
             host, port = url.hostname, url.port
         except ValueError as error:
-            raise BadAddress(f"{text!r}: {error}") from error
+            # What urlsplit takes for the port may be the token.
+            reason = error if (address := masked_address(text)) == text else "percent-encode it"
+            raise BadAddress(f"{address!r}: {reason}") from None
         port = port or (443 if url.scheme == "https" else 80)
         token = None if url.password is None else unquote(url.password)
         return cls(host or "", port, None, url.path.rstrip("/"), url.scheme, token)

@@ -13,6 +13,7 @@ import typer
 from reliable_channel.cli.channel_flags import DEFAULT_NODE, ChannelArguments
 from reliable_channel.cli.console import say
 from reliable_channel.config import channel_settings, check_channel_name, from_text
+from reliable_channel.transport.addresses import masked_address
 
 if TYPE_CHECKING:
     from reliable_channel import ReliableChannel
@@ -167,7 +168,7 @@ def _node_beside(urls: Sequence[str]) -> "Beside":
     if len(urls) != 1 or found.scheme != "http" or found.hostname not in LOCAL or not found.port:
         raise ValueError(
             "with --with-node, `--node` must be one address of this machine, such as "
-            f"{DEFAULT_NODE} (got {', '.join(urls)})"
+            f"{DEFAULT_NODE} (got {', '.join(map(masked_address, urls))})"
         )
     return partial(serve, host=found.hostname, port=found.port)
 

@@ -15,6 +15,7 @@ from rich.text import Text
 from ...errors import ChannelUnavailable, PluginError, ReliableChannelError, StateError
 from ...finding import Finding, Level
 from ...terminal_text import printable
+from ...transport.addresses import masked_address
 from ..channel_flags import ChannelArguments, with_channel_flags
 from ..console import out, text_of
 from ..exit_codes import ExitCode
@@ -109,7 +110,7 @@ async def _examine_transport(
     findings: Findings, channel: "ReliableChannel", urls: list[str], wait_s: float
 ) -> None:
     """Open the channel itself: other networks have no API to ask."""
-    where = ", ".join(urls)
+    where = ", ".join(map(masked_address, urls))
     try:
         with anyio.fail_after(10 * wait_s):
             async with channel:

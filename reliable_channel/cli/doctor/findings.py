@@ -19,9 +19,3 @@ class Findings:
     def worst(self) -> Level:
         """The worst level of all."""
         return max((one.level for one in self.found), key=LEVELS.index, default="ok")
-
-
-def shown(url: str) -> str:
-    """An address without its token."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
+from ...transport.addresses import masked_address as shown
 from ...transport.base import TransportError
 from ...transport.connect import messaging_transport
 from ...transport.settings import WakuSettings
-from .findings import Findings, shown
+from .findings import Findings
 from .nodes import examine_node
 from .sending import examine_sending
 

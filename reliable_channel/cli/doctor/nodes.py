@@ -17,11 +17,12 @@ from waku.errors import (
 from waku.models import StoreQuery
 from waku.topics import PubsubTopic
 
+from ...transport.addresses import masked_address as shown
 from ...transport.base import Envelope, TransportError
 from ...transport.node import NodeTransport
 from ...transport.settings import WakuSettings
 from ...transport.waku import WakuTransport
-from .findings import Findings, shown
+from .findings import Findings
 from .sending import examine_sending, is_stored, probe
 
 PROTOCOLS: Final = ("Relay", "Rln Relay", "Lightpush", "Filter", "Store")
@@ -278,12 +279,12 @@ async def _round_trip(
         findings.add("ok", "publish", shown(url), f"a node took a message in {took_ms:.0f} ms")
         for reader in readers:
             await _arrives(findings, url, reader, envelope, began_s, wait_s)
-        await _is_stored(findings, sender, envelope, wait_s)
+        await _is_stored(findings, url, sender, envelope, wait_s)
     except TransportError as error:
         findings.add(
             "problem",
             "publish",
-            shown((opened or [sender])[-1].url),
+            (opened or [sender])[-1].url,
             f"cannot be used to send and receive: {error}",
             NEEDS,
         )
@@ -305,14 +306,14 @@ async def _arrives(
             batch = await reader.receive()
             if any(one.payload == envelope.payload for one in batch.messages):
                 took_ms = 1000 * (time.perf_counter() - began_s)
-                where = f"{shown(url)} → {shown(reader.url)}"
+                where = f"{shown(url)} → {reader.url}"
                 findings.add("ok", "round_trip", where, f"{took_ms:.0f} ms")
                 return
-    same = reader.url == url
+    same = reader.url == shown(url)
     findings.add(
         "problem",
         "round_trip",
-        f"{shown(url)} → {shown(reader.url)}",
+        f"{shown(url)} → {reader.url}",
         f"the message did not arrive within {wait_s:g} s",
         "the node does not serve its own clients: it needs relay or a filter service node"
         if same
@@ -321,11 +322,11 @@ async def _arrives(
 
 
 async def _is_stored(
-    findings: Findings, sender: WakuTransport, envelope: Envelope, wait_s: float
+    findings: Findings, url: str, sender: WakuTransport, envelope: Envelope, wait_s: float
 ) -> None:
-    if await is_stored(findings, sender, envelope, shown(sender.url), wait_s):
+    if await is_stored(findings, sender, envelope, sender.url, wait_s):
         return
-    elsewhere = await _stored_under(sender, envelope)
+    elsewhere = await _stored_under(url, sender, envelope)
     if elsewhere is not None:
         theirs, ours = PubsubTopic.parse(elsewhere), PubsubTopic.parse(sender.settings.shard)
         if theirs.cluster_id != ours.cluster_id:
@@ -334,7 +335,7 @@ async def _is_stored(
         findings.add(
             "problem",
             "node.shard",
-            shown(sender.url),
+            sender.url,
             f"it maps the content topic to {theirs}, and the channel to {ours}",
             "give the network's number of shards: -o num_shards=…",
         )
@@ -342,19 +343,19 @@ async def _is_stored(
     findings.add(
         "problem",
         "store.archives",
-        shown(sender.url),
+        sender.url,
         f"a message that was published is not in Store after {wait_s:g} s",
         f"compare the clocks of this machine and of the node (more than {CLOCK_S:g} s apart, and "
         "Store refuses the message), then cluster and shards, then the node's disk",
     )
 
 
-async def _stored_under(sender: WakuTransport, envelope: Envelope) -> str | None:
+async def _stored_under(url: str, sender: WakuTransport, envelope: Envelope) -> str | None:
     """The pubsub topic under which Store has the message, right or wrong."""
     query = StoreQuery(
         content_topics=(sender.settings.content_topic,), ascending=False, page_size=COMPARED
     )
-    async with WakuClient(sender.url, retries=None) as client:
+    async with WakuClient(url, retries=None) as client:
         try:
             entries = (await client.store(query)).entries
         except WakuError:

@@ -96,14 +96,15 @@ def _sorted(node: object, network: str | None) -> tuple[str | None, tuple[str, .
     is_url = len(given) == 1 and re.match(r"https?://[^/?#\s]", str(given[0]))
     if is_url and network is None:
         return str(given[0]), None
+    shown = re.sub(r"[^\s'\"]*@", "***@", repr(node))  # without a token
     if is_url:
         raise ValueError(
-            f"`network` is for service peers, and `node` is a node's REST API (got {node!r}); "
+            f"`network` is for service peers, and `node` is a node's REST API (got {shown}); "
             "leave one of them out"
         )
     raise ValueError(
         "`node` must be the address of a Waku node's REST API, or addresses of service peers "
-        f"(got {node!r}); write 'http://127.0.0.1:8645', '/dns4/…', or network='status.prod'"
+        f"(got {shown}); write 'http://127.0.0.1:8645', '/dns4/…', or network='status.prod'"
     )
 
 
