@@ -1,8 +1,8 @@
-// Uses the page as a person does, in a headless Chromium: node use.mjs CHROMIUM URL SCREENSHOT
+// Uses the page as a person does, in a headless Chromium: node use.mjs CHROMIUM URL
 // Prints what it saw as JSON.
 import { chromium } from "playwright-core";
 
-const [executablePath, url, screenshot] = process.argv.slice(2);
+const [executablePath, url] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 const problems = [], asked = [];
 try {
@@ -30,7 +30,6 @@ try {
   for (let i = 0; i < 12; i++) await page.keyboard.press("ArrowLeft");
   await page.waitForFunction(() => document.getElementById("detail").innerText.includes("has it"));
   const past = await texts();
-  if (screenshot) await page.screenshot({ path: screenshot });
   const markup = await page.evaluate(() => document.querySelectorAll("b.evil, img, iframe").length);
   console.log(JSON.stringify({ end, past, missing, problems, asked, markup }));
 } finally {
