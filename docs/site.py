@@ -15,7 +15,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
 
-from docs import pictures
 from docs.cells import PAGE, differences
 from reliable_channel import __version__
 
@@ -70,7 +69,6 @@ def main() -> None:
     )
     if built.returncode:
         sys.exit(f"error: the site was not built\n{built.stdout}{built.stderr}")
-    pictures.make(LATEST / pictures.PICTURES.name)
     if found := list(from_the_network(LATEST)):
         sys.exit("error: pages load from the network:\n" + "\n".join(found))
     shutil.rmtree(SITE / __version__, ignore_errors=True)

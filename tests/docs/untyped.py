@@ -128,6 +128,7 @@ for seed, folder in enumerate(("runs/baseline", "before", "after"), 1):
 $ PYTHONPATH=$PROJECT python runs.py
 ```
 """,
+    "docs/operations.md": _NODE,
     "docs/peer.md": _NODE,
     "docs/pipeline.md": """```python title="journals.py"
 from pathlib import Path
