@@ -65,10 +65,6 @@ def test_the_table_of_names_has_every_event_and_only_names_that_exist() -> None:
     assert named <= events | options | public | {"Request", "both", "nim"}
 
 
-def test_the_picture_of_message_states_is_up_to_date() -> None:
-    assert message_states.PICTURE.read_text() == message_states.picture(), "run `make docs`"
-
-
 def test_the_picture_of_rooms_is_up_to_date() -> None:
     assert rooms.PICTURE.read_text() == rooms.picture(), "run `make docs`"
 
