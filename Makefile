@@ -106,11 +106,10 @@ mutation: $(READY) ## every small defect in sds and engine, one at a time: which
 	@$(BIN)/python -m tests.mutation $(ARGS)
 
 DOCS_compat = $(BIN)/python -m interop.compat.page build/compat docs/compat-tests.md
-DOCS_tables = $(BIN)/python -m docs.tables
 DOCS_tuning = $(BIN)/reliable-channel sweep docs/tuning.toml --results build/tuning --page docs/tuning.md $(ARGS)
-docs: $(if $(filter tables,$(WHAT)),$(SPARK_READY),$(READY)) ## write docs/reference.md from the docstrings, docs/api/commands.md from the commands, docs/conformance.md from the tests, the figures of docs/choosing.md, the picture of docs/design.md from the imports; or one page that takes longer, WHAT=compat, tables or tuning
+docs: $(READY) ## write docs/reference.md from the docstrings, docs/api/commands.md from the commands, docs/conformance.md from the tests, the figures of docs/choosing.md, the picture of docs/design.md from the imports; or one page that takes longer, WHAT=compat or tuning
 ifdef WHAT
-	@$(or $(DOCS_$(WHAT)),echo "WHAT must be one of compat tables tuning (got '$(WHAT)')" >&2; exit 2)
+	@$(or $(DOCS_$(WHAT)),echo "WHAT must be one of compat tuning (got '$(WHAT)')" >&2; exit 2)
 else
 	@$(BIN)/python -m docs.generate
 	@$(BIN)/python -m docs.commands
