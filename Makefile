@@ -107,7 +107,7 @@ mutation: $(READY) ## every small defect in sds and engine, one at a time: which
 
 DOCS_compat = $(BIN)/python -m interop.compat.page build/compat docs/compat-tests.md
 DOCS_tuning = $(BIN)/reliable-channel sweep docs/tuning.toml --results build/tuning --page docs/tuning.md $(ARGS)
-docs: $(READY) ## write docs/reference.md from the docstrings, docs/api/commands.md from the commands, docs/conformance.md from the tests, the figures of docs/choosing.md, the picture of docs/design.md from the imports; or one page that takes longer, WHAT=compat or tuning
+docs: $(READY) ## write docs/reference.md from the docstrings, docs/api/commands.md from the commands, docs/conformance.md from the tests, the figures of docs/choosing.md; or one page that takes longer, WHAT=compat or tuning
 ifdef WHAT
 	@$(or $(DOCS_$(WHAT)),echo "WHAT must be one of compat tuning (got '$(WHAT)')" >&2; exit 2)
 else
@@ -116,7 +116,6 @@ else
 	@$(BIN)/python -m docs.conformance
 	@$(BIN)/python -m docs.choosing
 	@$(BIN)/python -m docs.message_states
-	@$(BIN)/python -m docs.rooms
 endif
 
 proto: $(READY) ## generate the protobuf modules from proto/

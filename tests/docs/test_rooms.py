@@ -1,72 +1,64 @@
-"""The picture of the house: every module has a room, and every arrow points down."""
+"""The rooms of docs/design.md are those of the code, and every arrow points down."""
 
 import re
+from pathlib import Path
+from typing import Final, NamedTuple
 
-import pytest
+import grimp
 
-from docs import rooms
-from docs.rooms import ArrowUp, NoRoom
-
-
-def paths(picture: str) -> list[list[tuple[int, int]]]:
-    """The points of each line."""
-    found = re.findall(r'<path d="M([\d, L]+)" fill', picture)
-    return [[(int(x), int(y)) for x, y in re.findall(r"(\d+),(\d+)", path)] for path in found]
+ROOT: Final = Path(__file__).parents[2]
+PLUGINS: Final = [found.parent.name for found in ROOT.glob("plugins/*/pyproject.toml")]
+NO_ROOM: Final = {"reliable_channel._lazy", "reliable_channel._version"}
+"""Modules that only load the names of packages, for rooms on all floors."""
 
 
-def test_every_arrow_points_down() -> None:
-    *arrows, legend = paths(rooms.picture())
-    for points in arrows:
-        heights = [y for _, y in points]
-        assert heights == sorted(set(heights)), points
-    assert len(legend) == 2
+class Room(NamedTuple):
+    """A row of the page."""
+
+    floor: int
+    modules: list[str]
+    imports: set[str]
 
 
-def test_a_room_stands_above_all_that_it_imports() -> None:
-    imports = rooms.imports()
-    rows = rooms.rows(imports)
-    for room, others in imports.items():
-        assert all(rows[other] < rows[room] for other in others)
-    assert "sds" in imports["engine"]
-    assert not imports["sds"]
-
-
-def test_a_cycle_is_refused() -> None:
-    imports = {**rooms.imports(), "sds": frozenset({"engine"})}
-    with pytest.raises(ArrowUp, match=r"sds.*engine|engine.*sds"):
-        rooms.picture(imports)
-
-
-def test_an_arrow_that_follows_from_others_is_left_out() -> None:
-    imports = {"a": frozenset("bcd"), "b": frozenset("cd"), "c": frozenset("d")}
-    assert rooms.without_implied(imports) == {
-        "a": frozenset("b"),
-        "b": frozenset("c"),
-        "c": frozenset("d"),
+def rooms() -> dict[str, Room]:
+    page = (ROOT / "docs" / "design.md").read_text()
+    rows = re.findall(r"(?m)^\| (\d+) \| ([^|]+) \| ([^|]+) \|([^|]*)\|$", page)
+    return {
+        name: Room(
+            int(floor), re.findall(r"`([\w.]+)`", text), set(re.findall(r"\w+(?: \w+)*", below))
+        )
+        for floor, name, text, below in rows
     }
 
 
-def test_a_long_arrow_passes_between_the_boxes_of_other_rows() -> None:
-    (long,) = [points for points in paths(rooms.picture()) if len(points) > 2]
-    assert long[1][0] == long[2][0]  # straight down past the boxes of that row
+def imports(page: dict[str, Room]) -> dict[str, set[str]]:
+    """The rooms that each room imports, lazy and type-only imports included."""
+    room_of = {}
+    for name, room in page.items():
+        for module in room.modules:
+            is_root_module = module.partition(".")[0] not in ("reliable_channel", "waku", *PLUGINS)
+            room_of[f"reliable_channel.{module}" if is_root_module else module] = name
+    graph = grimp.build_graph("reliable_channel", "waku", *PLUGINS, cache_dir=None)
+    assert room_of.keys() - graph.modules == set()
+    for module in sorted(graph.modules - NO_ROOM):  # a package comes before its modules
+        package = module.rpartition(".")[0]
+        if module not in room_of:
+            assert package not in ("reliable_channel", "waku"), f"{module} has no room"
+            room_of[module] = room_of[package]
+    found: dict[str, set[str]] = {name: set() for name in page}
+    for module in graph.modules - NO_ROOM:
+        others = graph.find_modules_directly_imported_by(module) - NO_ROOM
+        found[room_of[module]].update({room_of[other] for other in others} - {room_of[module]})
+    return found
 
 
-@pytest.mark.parametrize(
-    ("module", "room"),
-    [
-        ("reliable_channel", "public names"),
-        ("reliable_channel.sds.wire.nim", "sds"),
-        ("reliable_channel.sds_core", "vocabulary"),
-        ("reliable_channel._lazy", None),
-        ("waku.p2p.codec", "p2p, discovery"),
-        ("reliable_channel_audit.check", "reliable_channel_audit"),
-    ],
-)
-def test_the_room_of_a_module(module: str, room: str | None) -> None:
-    assert rooms.room_of(module) == room
-
-
-@pytest.mark.parametrize("module", ["reliable_channel.attic", "waku.attic"])
-def test_a_module_without_a_room_is_refused(module: str) -> None:
-    with pytest.raises(NoRoom, match=f"{module}: add it"):
-        rooms.room_of(module)
+def test_the_page_has_the_rooms_and_their_arrows_and_no_arrow_points_up() -> None:
+    page = rooms()
+    arrows = imports(page)
+    up = [(a, b) for a in arrows for b in arrows[a] if page[b].floor >= page[a].floor]
+    assert up == []
+    below: dict[str, set[str]] = {}
+    for name in sorted(page, key=lambda name: page[name].floor):
+        implied = set[str]().union(*(below[other] for other in arrows[name]))
+        assert page[name].imports == arrows[name] - implied, name
+        below[name] = arrows[name] | implied
