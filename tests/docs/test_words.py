@@ -5,8 +5,7 @@ All pages are read, and the docstrings of `FOLDERS`: packages, and the programs 
 
 import ast
 import re
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -28,8 +27,7 @@ BANNED = {
     r"comes? along": "built in",
     r"held to": "checked",
 }
-ALL_PAGES = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
-PAGES = sorted(str(page.relative_to(ROOT)) for page in ALL_PAGES)
+PAGES = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
 FOLDERS = (
     "bench",
     "docs",
@@ -51,45 +49,29 @@ FOLDERS = (
     "reliable_channel",
     "waku",
 )
-MODULES = sorted(
-    str(module.relative_to(ROOT))
-    for folder in FOLDERS
-    for module in (ROOT / folder).rglob("*.py")
-    if not module.name.endswith("_pb2.py")
-)
 EXCEPTIONS = {
-    "docs/glossary.md": r"(?m)^\|.*\|$|^Some words .*$",  # its last column has the banned words
+    "glossary.md": r"(?m)^\|.*\|$|^Some words .*$",  # its last column has the banned words
 }
 
 
-def prose(page: str) -> str:
+def prose(page: Path) -> str:
     """A page without code."""
-    text = (ROOT / page).read_text()
-    text = re.sub(EXCEPTIONS.get(page, r"(?!)"), "", text)
+    text = re.sub(EXCEPTIONS.get(page.name, r"(?!)"), "", page.read_text())
     return re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
 
 
-@lru_cache(maxsize=1)  # the two tests of a module follow each other
-def nodes(module: str) -> list[ast.AST]:
-    """The syntax tree of a module."""
-    return list(ast.walk(ast.parse((ROOT / module).read_text())))
-
-
-def docstrings(module: str) -> Iterator[str]:
-    """The docstrings of a module's public names, and those of attributes."""
-    for node in nodes(module):
+def texts(module: Path) -> Iterator[str]:
+    """Docstrings, those of attributes, and what a module may show: its strings of several words."""
+    nodes = list(ast.walk(ast.parse(module.read_text())))
+    silent = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for one in node.body:
                 if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
                     yield re.sub(r"`[^`]*`", "", str(one.value.value))
-
-
-def strings(module: str) -> Iterator[str]:
-    """What a module may show: its string literals of more than one word that are no docstrings."""
-    silent = {id(node.value) for node in nodes(module) if isinstance(node, ast.Expr)}
-    for node in nodes(module):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) not in silent and " " in node.value:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            is_shown = id(node) not in silent and not module.name.startswith("test_")
+            if is_shown and " " in node.value:
                 yield re.sub(r"`[^`]*`|/who\b", "", node.value)
 
 
@@ -107,18 +89,15 @@ def found(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_keeps_to_the_words(page: str) -> None:
-    assert found(prose(page)) == []
+def test_pages_keep_to_the_words() -> None:
+    assert [(page.name, word) for page in PAGES for word in found(prose(page))] == []
 
 
-@pytest.mark.parametrize("texts", [docstrings, strings])
-@pytest.mark.parametrize("module", MODULES)
-def test_docstrings_errors_help_and_logs_keep_to_the_words(
-    module: str, texts: Callable[[str], Iterator[str]]
-) -> None:
-    if texts is docstrings or not Path(module).name.startswith("test_"):
-        assert [word for text in texts(module) for word in found(text)] == []
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_docstrings_errors_help_and_logs_keep_to_the_words(folder: str) -> None:
+    modules = [one for one in (ROOT / folder).rglob("*.py") if not one.name.endswith("_pb2.py")]
+    assert modules
+    assert [(m.name, word) for m in modules for text in texts(m) for word in found(text)] == []
 
 
 def test_a_banned_word_is_found() -> None:
