@@ -1,6 +1,6 @@
 """Commands of pages that are not typed, with the reason, and what a page needs before it is typed.
 
-Flags and make targets of what is not typed are compared with those that exist.
+Flags of what is not typed are compared with those that exist.
 """
 
 from collections.abc import Mapping
