@@ -13,15 +13,10 @@ from .target import MAX_INPUT_BYTES, Target
 FOLDER: Final = Path(__file__).parent / "corpus"
 
 
-def kept(target: Target) -> list[bytes]:
-    """What was kept for a target."""
-    file = FOLDER / f"{target.name}.txt"
-    return [b64decode(line) for line in file.read_text().split()] if file.exists() else []
-
-
 def starting_points(target: Target) -> list[bytes]:
     """What was kept and what honest peers write, each once."""
-    inputs = dict.fromkeys([*kept(target), *target.seeds()])
+    kept = map(b64decode, (FOLDER / f"{target.name}.txt").read_text().split())
+    inputs = dict.fromkeys([*kept, *target.seeds()])
     return [data for data in inputs if len(data) <= MAX_INPUT_BYTES]
 
 
