@@ -231,13 +231,6 @@ def test_what_is_no_segment_is_none(data: bytes) -> None:
     assert sniff(data) is None
 
 
-@settings(derandomize=True)
-@given(st.binary(max_size=200))
-def test_any_bytes_can_be_sniffed(data: bytes) -> None:
-    sniff(data)
-    sniff(bytes.fromhex(f"0a20{H}") + data)
-
-
 def test_fields_of_later_versions_are_ignored() -> None:
     written, segment = GOLDEN["data"]
     assert sniff(bytes.fromhex(written + "4201aa")) == segment

@@ -27,15 +27,6 @@ def test_only_application_and_version_choose_the_shard(
     assert shard == shard_for(ContentTopic(app, version, "other", "rlp"), num_shards)
 
 
-@given(st.text())
-def test_any_text_is_a_content_topic_or_invalid(text: str) -> None:
-    try:
-        topic = ContentTopic.parse(text)
-    except InvalidTopic:
-        return
-    assert text in (str(topic), f"/0{topic}")
-
-
 @given(indexes, indexes)
 def test_static_shards_are_read_as_written(cluster_id: int, shard: int) -> None:
     topic = PubsubTopic(cluster_id, shard)

@@ -11,7 +11,6 @@ from reliable_channel_mvds import (
     PROFILES,
     SEED,
     BodyTooLong,
-    CodecError,
     DeliveryFailed,
     Element,
     ElementsRejected,
@@ -98,18 +97,6 @@ def test_bad_elements_are_counted_and_the_rest_is_taken() -> None:
         ElementsRejected(B, Element.REQUEST, Reason.MALFORMED_ID, 1, long),
     ]
     assert [record.type for record in node.records()] == [RecordType.REQUEST]
-
-
-@given(data=st.binary(max_size=200))
-def test_no_bytes_raise(data: bytes) -> None:
-    node = _node()
-    node.receive(B, data, START_MS)
-    list(node.events())
-    for profile in PROFILES.values():
-        try:
-            profile.decode(data)
-        except CodecError:
-            pass
 
 
 _IDS = st.lists(st.binary(max_size=40).map(MessageId), max_size=4).map(tuple)

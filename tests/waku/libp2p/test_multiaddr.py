@@ -1,6 +1,4 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from waku.libp2p import DialTarget, InvalidInput, Multiaddr, PeerId
 
@@ -72,13 +70,3 @@ def test_equal_addresses_are_equal() -> None:
     assert str(named) == f"/ip4/1.1.1.1/tcp/1/p2p/{PEER}"
     assert named.with_peer_id(PeerId.parse(PEER)) == named
     assert plain.peer_id is None
-
-
-@given(st.binary(max_size=100))
-def test_any_bytes_are_an_address_or_are_refused(data: bytes) -> None:
-    try:
-        address = Multiaddr.decode(data)
-    except InvalidInput:
-        return
-    assert Multiaddr.decode(address.encode()) == address
-    assert Multiaddr.parse(str(address)) == address

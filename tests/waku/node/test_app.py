@@ -10,12 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from waku.node import EmbeddedNode, NodeOptions
-from waku.node.bodies import BadBase64, BadBody, read_json, relay_message
-from waku.node.http import Request
 from waku.node.identity import BadAddress, NodeAddress, is_peer_id, new_peer_id
 from waku.node.openapi import SCHEMAS
 
@@ -77,14 +73,6 @@ async def test_bodies_that_are_not_messages(http: httpx.AsyncClient, body: bytes
         answer = await http.post(path, content=body, headers={"content-type": "text/plain"})
         assert answer.status_code == 400, path
         assert "Invalid content body, could not decode" in answer.text
-
-
-@given(st.binary(max_size=200), st.sampled_from(["application/json", "text/plain", "x", None]))
-def test_any_body_is_a_message_or_refused(body: bytes, content_type: str | None) -> None:
-    try:
-        relay_message(read_json(Request((), {}, body, content_type, None)))
-    except (BadBody, BadBase64):
-        pass
 
 
 async def test_size_limits(http: httpx.AsyncClient) -> None:

@@ -12,23 +12,6 @@ from waku.p2p.protocols import MAX_PAGE_ENTRIES
 
 HASH = bytes(range(32))
 
-DECODERS = [
-    codec.decode_metadata,
-    codec.decode_answer,
-    codec.decode_light_push_2_answer,
-    codec.decode_push,
-    codec.decode_store_answer,
-]
-
-
-@pytest.mark.parametrize("decode", DECODERS, ids=lambda decode: decode.__name__)
-@given(data=st.binary(max_size=200))
-def test_any_bytes_are_read_or_refused(decode: object, data: bytes) -> None:
-    try:
-        decode(data)  # type: ignore[operator]
-    except InvalidInput:
-        pass
-
 
 @given(
     message=st.builds(
