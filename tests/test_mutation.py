@@ -1,0 +1,13 @@
+"""A sample of small defects is noticed by the tests of the core: `make mutation` is the whole."""
+
+import os
+
+import pytest
+
+from tests.mutation import noticed
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)  # a guard against hangs; no result depends on it
+def test_the_tests_of_the_core_notice_planted_defects() -> None:
+    assert noticed(sample=20, seed=int(os.environ.get("MUTATION_SEED", "1"))) >= 50
