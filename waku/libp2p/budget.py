@@ -18,7 +18,7 @@ PING: Final = 50
 STREAM: Final = 10
 """Price of a new stream: a negotiation, and a task that serves the stream."""
 NONSENSE: Final = 100
-"""Price of a frame that no honest peer sends often: for no stream, an answer that nobody asked for,
+"""Price of a frame that no honest peer sends often: for no stream, an answer without a question,
 or a reset of a stream before its answer."""
 TURN: Final = 128
 """Price of what is handled before other connections have their turn."""

@@ -93,7 +93,7 @@ class Yamux(Muxer):
                 self._budget.charge(PING, "pings of yamux")
                 self._write_control(_frame(_PING, _ACK, _SESSION, length))
             else:  # this side sends none
-                self._nonsense("answers to pings that nobody sent")
+                self._nonsense("answers to no ping")
         elif kind == _GO_AWAY:
             self._nonsense("frames that say that it goes away")
             self._events.append(GoneAway(length))
