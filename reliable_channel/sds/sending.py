@@ -235,7 +235,10 @@ class Sender:
         # two.
         wanted_ns = now_ms * 1_000_000 if timestamp_ns is None else timestamp_ns
         self._last_timestamp_ns = max(wanted_ns, self._last_timestamp_ns + 1)
-        return self._id_function(self._state.sender_id, self._last_timestamp_ns, content)
+        made = self._id_function(self._state.sender_id, self._last_timestamp_ns, content)
+        if not made or not isinstance(made, str):
+            raise ValueError(f"`id_function` must return a text that is not empty (got {made!r})")
+        return made
 
     def _log_own(self, entry: LogEntry) -> None:
         self._state.bloom_filter.insert(entry.message_id)

@@ -11,7 +11,12 @@ import pytest
 from . import forked
 from .processes import PROGRAM
 
-ENVIRONMENT = {"RELIABLE_CHANNEL_PLUGINS": "none", "LC_ALL": "C.UTF-8", "COLUMNS": "100"}
+ENVIRONMENT = {
+    "RELIABLE_CHANNEL_PLUGINS": "none",
+    "RELIABLE_CHANNEL_STATE": "memory:",
+    "LC_ALL": "C.UTF-8",
+    "COLUMNS": "100",
+}
 CHANNEL = ("--sender-id", "alice", "--node", "memory://forked")
 
 

@@ -142,6 +142,15 @@ async def test_a_failing_retry_policy_ends_the_channel_with_its_name_and_loses_n
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("made", ["", None])
+async def test_an_id_that_is_none_is_refused_before_anything_is_sent(made: Any) -> None:
+    async with channel(id_function=lambda *_: made) as alice:
+        with pytest.raises(ValueError, match="`id_function` must return a text that is not empty"):
+            await alice.send(b"x")
+        assert alice.log() == []
+
+
+@pytest.mark.anyio
 async def test_an_error_of_an_id_function_is_raised_to_the_sender() -> None:
     async with channel(id_function="mine", plugins=[Named(fail)]) as alice:
         with pytest.raises(LookupError, match="lost my way\nplugin 'Named': id function 'mine'"):

@@ -34,6 +34,7 @@ def membership(file: Path, node: str) -> tuple[int, dict[str, str]]:
     environment = os.environ | {
         "RELIABLE_CHANNEL_BOT_NODE": node,
         "RELIABLE_CHANNEL_PLUGINS": "status",
+        "RELIABLE_CHANNEL_STATE": "memory:",
     }
     done = forked.run("doctor", *flags, env=environment)
     found = [json.loads(line) for line in done.stdout.splitlines()]
