@@ -6,20 +6,21 @@ and does not end them is left so few messages that another one answers all the s
 """
 
 import zlib
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from google.protobuf.message import DecodeError
-
 from .changes import LogKey
 from .control import copies
+from .inbox import Bundle
 from .log_root import Reconciling
 from .observation import Observations
 from .pacing import Bucket
 from .sync import Random
 from .wire import sds_pb2
+from .wire.codec import MAX_BUNDLED_MESSAGES
+from .wire.fields import leading_values
 
 BUNDLE_BYTES: Final = 100_000
 """Of a bundle as it is broadcast."""
@@ -48,6 +49,12 @@ LEAVES: Final = 3
 """How often a message is left to another participant that answers."""
 YIELDS: Final = 20
 """Bundles of others that a participant waits for before its answer."""
+MESSAGE_BYTES: Final = 96
+"""What a message in a bundle takes on the air at least, about as much as by itself: compressing
+must not make floods cheaper. Own bundles are filled up to it; of shorter ones less is read."""
+EXPANSION: Final = 32
+"""How many bytes of messages are read for each one on the air beyond that."""
+_TAG: Final = sds_pb2.Reconciling.BUNDLE_FIELD_NUMBER << 3 | 2
 
 
 class Bundles:
@@ -176,6 +183,8 @@ class Bundles:
             data = self._held(key[1], chosen[-1][1] if chosen else self._sent_last)
             if data is not None and chosen and len(data) > left_bytes:
                 break
+            if len(chosen) == MAX_BUNDLED_MESSAGES:
+                break
             chosen.append(key)
             messages.append(data or b"")
             left_bytes -= len(messages[-1])
@@ -210,7 +219,27 @@ class Bundles:
 def packed(bundle: Sequence[bytes]) -> bytes:
     """Messages for one broadcast, compressed: ids and references are most of them; nothing for
     none."""
-    return zlib.compress(sds_pb2.Reconciling(bundle=bundle).SerializeToString()) if bundle else b""
+    if not bundle:
+        return b""
+    data = zlib.compress(sds_pb2.Reconciling(bundle=bundle).SerializeToString())
+    return data.ljust(sum(map(_air_bytes, bundle)), b"\0")
+
+
+def readable(said: Reconciling, sender_id: str) -> tuple[Bundle, bool]:
+    """What is read of what was broadcast, if compressed in proportion to its bytes on the air; and
+    whether it had more."""
+    left_bytes, messages = len(said.packed) + sum(map(_air_bytes, said.bundle)), messages_of(said)
+    bundle = Bundle(sender_id, deque())
+    for data in messages[:MAX_BUNDLED_MESSAGES]:
+        left_bytes -= _air_bytes(data)
+        if left_bytes < 0:
+            break
+        bundle.messages.append(data)
+    return bundle, len(bundle.messages) < len(messages)
+
+
+def _air_bytes(data: bytes) -> int:
+    return MESSAGE_BYTES + len(data) // EXPANSION
 
 
 def messages_of(said: Reconciling) -> tuple[bytes, ...]:
@@ -219,10 +248,12 @@ def messages_of(said: Reconciling) -> tuple[bytes, ...]:
 
 
 def unpacked(data: bytes) -> tuple[bytes, ...]:
-    """What `packed` made; nothing where it is invalid, or becomes too long."""
+    """What `packed` made, or of more messages than a bundle has one more; nothing where it is
+    invalid, or becomes too long."""
     stream = zlib.decompressobj()
     try:
         plain = stream.decompress(data, MAX_UNPACKED_BYTES)
-        return tuple(sds_pb2.Reconciling.FromString(plain).bundle) if stream.eof else ()
-    except (zlib.error, DecodeError):
+    except zlib.error:
         return ()
+    # Counted before anything is made of them: a million fit into 2 MiB.
+    return leading_values(plain, _TAG, MAX_BUNDLED_MESSAGES + 1) if stream.eof else ()

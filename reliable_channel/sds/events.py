@@ -190,6 +190,7 @@ class MessageRejected:
     detail: str
     message_id: str = ""
     sender_id: str = ""
+    """The sender, or that of the bundle with it if it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,18 +269,20 @@ class RepairRequestReceived:
 
 @dataclass(frozen=True, slots=True)
 class RepairBudgetReached:
-    """A participant requests more messages than are answered in a minute.
+    """A participant requests, or broadcasts in bundles, more messages than its budget allows.
 
-    These stay unanswered, and may be requested again. Emitted once a minute for each requester.
-    Raise `repair_requester_answers_per_minute` and its siblings if honest participants need more.
+    Requests stay unanswered, and may be sent again. Messages of bundles are dropped, and may be
+    broadcast again. Emitted once a minute for each participant. Raise
+    `repair_requester_answers_per_minute` and its siblings if honest participants need more.
     """
 
     wire_name: ClassVar[str] = "repair_budget_reached"
     message_ids: tuple[str, ...]
+    """The requested messages; empty for a bundle, whose messages are not read."""
     sender_id: str
-    """The requester."""
+    """The requester, or the sender of the bundle."""
     in_all: bool
-    """Whether the limit of all requesters together was reached, not the one of this requester."""
+    """True if all participants together reached their limit, not this one its own."""
 
 
 @dataclass(frozen=True, slots=True)

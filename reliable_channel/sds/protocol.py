@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from .archive import NO_ARCHIVE, LogArchive
 from .changes import CHANNEL, NO_RECORDER, Changes, LogKey, Recorder, Tables
 from .delivery import Delivery
-from .events import DeliveryFailed, Outgoing, OutgoingKind, RepairSent, SdsEvent
+from .events import (
+    DeliveryFailed,
+    Outgoing,
+    OutgoingKind,
+    RejectionReason,
+    RepairSent,
+    SdsEvent,
+)
 from .following import References
 from .ids import IdFunction
 from .incoming import MissingEntry
@@ -295,12 +302,14 @@ class SdsProtocol:
         if (reconciliation := self._state.reconciliation) is None:
             return
         for _ in range(1 if self.log.is_archived else OPENED):
-            if not reconciliation.inbox:
+            if (taken := reconciliation.inbox.take(now_ms)) is None:
                 break
-            data, sender_id = reconciliation.open()
-            arrival = self._receiver.receive_bundled(data, sender_id, now_ms)
+            data, bundle = taken
+            arrival = self._receiver.receive_bundled(data, bundle.sender_id, now_ms)
+            if arrival.reason is RejectionReason.MALFORMED:
+                reconciliation.inbox.skip(bundle)
             if (entry := self.log.get(arrival.message_id)) is not None:
-                reconciliation.came(entry.key, sender_id, now_ms)
+                reconciliation.came(entry.key, bundle.sender_id, now_ms)
             if arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED):
                 if (key := self._key_of(arrival.message_id)) is not None:
                     reconciliation.brought(key, now_ms)

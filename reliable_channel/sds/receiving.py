@@ -1,5 +1,6 @@
 """Receiving (LIP 109, Receive Message and Review ACK Status; SDS-R, When RECEIVING a Message)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
 
@@ -72,7 +73,8 @@ class Receiver:
         self._repair_review = RepairReview(state)
         self._references = references
         self._proof = proof
-        self._is_in_bundle = False
+        self._bundled_by: str | None = None
+        """The sender of the bundle that a message is taken out of."""
 
     def receive(
         self, data: bytes, now_ms: int, retrieval_hint: bytes | None, sent_at_ns: int | None
@@ -117,11 +119,11 @@ class Receiver:
     def receive_bundled(self, data: bytes, sender_id: str, now_ms: int) -> Arrival:
         """Take a message of a bundle that `sender_id` sent, as if it came by itself; a bundle in a
         bundle is not looked at."""
-        self._is_in_bundle = True
+        self._bundled_by = sender_id
         try:
             arrival = self.receive(data, now_ms, None, None)
         finally:
-            self._is_in_bundle = False
+            self._bundled_by = None
         if arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED):
             self._state.emit(MessageReconciled(arrival.message_id, sender_id))
         return arrival
@@ -159,7 +161,7 @@ class Receiver:
         ):
             return self._reject(RejectionReason.EXCESSIVE_REFERENCES, too_much, message)
         # What it says beside its content is over, and where it is rebuilt its author never said it.
-        if message.sender_id != state.sender_id and not self._is_in_bundle:
+        if message.sender_id != state.sender_id and self._bundled_by is None:
             self._review(message, profile, now_ms)
             if state.tuner is not None:
                 state.tuner.heard(message, sent_at_ns, now_ms, len(state.participants))
@@ -204,7 +206,7 @@ class Receiver:
         state, heads = self._state, self._state.heads
         heard = Heard.CONTENT if missing_for_ms is None else Heard.MISSED_CONTENT
         # The author of what is in a bundle may be gone, and does not wait for these thousands.
-        if heads is not None and not self._is_in_bundle and message.sender_id != state.sender_id:
+        if heads is not None and self._bundled_by is None and message.sender_id != state.sender_id:
             if heads.is_behind and heard is Heard.CONTENT:
                 heard = Heard.MORE_CONTENT
             heads.acknowledge(message.message_id, message.sender_id)
@@ -268,9 +270,11 @@ class Receiver:
             state.repair_responses.remove(message.message_id)
         self._references.bound()
         if message.reconciling is not None:
-            if state.reconciliation is not None and not self._is_in_bundle:
+            if state.reconciliation is not None and self._bundled_by is None:
                 start = state.comparison.start
-                state.reconciliation.hear(message.reconciling, message.sender_id, start, now_ms)
+                said, sender_id = message.reconciling, message.sender_id
+                dropped = state.reconciliation.hear(said, sender_id, start, now_ms)
+                self._report_dropped(dropped, now_ms)
             return Arrival(Outcome.SYNC, message.message_id, missing_for_ms)
         newest = state.log.last(1)
         if not newest or newest[0].message_id in message.causal_ids:
@@ -280,6 +284,12 @@ class Receiver:
         else:
             state.sync_timer.prompt(now_ms)
         return Arrival(Outcome.SYNC, message.message_id, missing_for_ms)
+
+    def _report_dropped(self, senders: Mapping[str, bool], now_ms: int) -> None:
+        budget = self._state.repair_responses.budget
+        for sender_id, in_all in senders.items():
+            if reached := budget.report(sender_id, now_ms, in_all=in_all):
+                self._state.emit(reached)
 
     def _has_taken(self, message_id: str) -> bool:
         state = self._state
@@ -416,7 +426,9 @@ class Receiver:
     def _reject(
         self, reason: RejectionReason, detail: str, message: Message | None = None
     ) -> Arrival:
-        message_id, sender_id = (message.message_id, message.sender_id) if message else ("", "")
+        message_id, sender_id = "", self._bundled_by or ""
+        if message is not None:
+            message_id, sender_id = message.message_id, message.sender_id
         self._state.emit(MessageRejected(reason, detail, message_id, sender_id))
         self._state.counters.rejected += 1
         return Arrival(Outcome.REJECTED, message_id, reason=reason)

@@ -12,15 +12,16 @@ branching. Work for others is bounded: by budgets of what is sent, by limits of 
 """
 
 from bisect import bisect_left
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 from typing import Final
 
-from .bundles import Bundles, messages_of
+from .bundles import Bundles, readable
 from .changes import LogKey
+from .inbox import Inbox
 from .log import MessageLog
 from .log_root import SECOND_MS, SHORT_BYTES, ListedIds, LogRoot, Reconciling, key_hash
 from .observation import Observations
@@ -34,8 +35,6 @@ MAX_RANGES: Final = 64
 """Ranges of one message that are looked at; more would be work for nothing."""
 MAX_LISTED: Final = 4_096
 """Messages that are listed for one range."""
-INBOX_BYTES: Final = 8 * 1024 * 1024
-"""Of bundles that came and are not opened; more are dropped, and asked for again."""
 DESCRIPTIONS: Final = 20
 DESCRIPTIONS_EVERY_MS: Final = 1_000
 HEARINGS: Final = 60
@@ -136,10 +135,9 @@ class Reconciliation:
         self._open: OrderedDict[Range, set[bytes]] = OrderedDict()
         """What others listed, for ranges in which that was more than there is here."""
         self._bundles = Bundles(own_id, observations, random, held)
-        self.inbox: deque[tuple[bytes, str]] = deque()
-        """Messages of bundles that came, and the participants that sent these. The owner takes each
-        in a separate step, since an archive knows only what earlier steps changed."""
-        self._inbox_bytes = self._inbox_ms = 0
+        self.inbox = Inbox()
+        """The owner takes each message in a separate step, since an archive knows only what earlier
+        steps changed."""
         self._descriptions = Bucket(DESCRIPTIONS, DESCRIPTIONS_EVERY_MS)
         self._hearings = Bucket(HEARINGS, HEARINGS_EVERY_MS)
         self._compared = Bucket(COMPARED, COMPARED_EVERY_MS)
@@ -178,28 +176,21 @@ class Reconciliation:
         """Whether no participant answered so far, and it will be a while until the next try."""
         return self._failed is not None
 
-    def hear(self, said: Reconciling, sender_id: str, start: int, now_ms: int) -> None:
+    def hear(self, said: Reconciling, sender_id: str, start: int, now_ms: int) -> dict[str, bool]:
         """Take another participant's description of parts of its log, or notice what it
-        broadcasts; ranges from before second `start` are not compared."""
+        broadcasts; ranges from before second `start` are not compared. Return the participants of
+        whose bundles some messages are dropped, and whether that is for the limit of all."""
         if not self._hearings.take(now_ms):
-            return
+            return {}
         for root in said.roots[:MAX_RANGES]:
             self._hear_root(root, start, now_ms)
         parked = self._parked() if said.lists else []
         for listed in said.lists[:MAX_RANGES]:
             if start <= listed.start < listed.end:
                 self._hear_list(listed, parked, now_ms)
-        bundle = messages_of(said)
-        if sum(map(len, bundle)) + self._inbox_bytes <= INBOX_BYTES:
-            self.inbox.extend((data, sender_id) for data in bundle)
-            self._inbox_bytes += sum(map(len, bundle))
-            self._inbox_ms = now_ms
-
-    def open(self) -> tuple[bytes, str]:
-        """Take a message out of the bundles that came, and the participant that sent the bundle."""
-        data, sender_id = self.inbox.popleft()
-        self._inbox_bytes -= len(data)
-        return data, sender_id
+        bundle, has_more = readable(said, sender_id)
+        dropped = {sender_id: False} if has_more else {}
+        return dropped | dict.fromkeys(self.inbox.put(bundle, now_ms), True)
 
     def came(self, key: LogKey, sender_id: str, now_ms: int) -> None:
         """Another participant broadcast a message of the own log in a bundle, so that it need not
@@ -219,9 +210,10 @@ class Reconciliation:
     def next_deadline_ms(self) -> int | None:
         """When `take` has something to broadcast, or to look at."""
         question = self._question
-        if self.inbox:
-            return self._inbox_ms
-        dues = (self._plan.due_ms, self._bundles.due_ms, question.due_ms if question else None)
+        dues = (
+            *(self.inbox.due_ms, self._plan.due_ms, self._bundles.due_ms),
+            question.due_ms if question else None,
+        )
         return min((due_ms for due_ms in dues if due_ms is not None), default=None)
 
     def take(self, now_ms: int) -> Iterator[Reconciling]:

@@ -89,12 +89,21 @@ class RepairBudget:
     def reached(self, requester_id: str, now_ms: int) -> RepairBudgetReached | None:
         """Events about requests that were refused; one a minute for each requester."""
         refused, self._refused = tuple(self._refused), []
-        account = self._account(requester_id)
+        if not refused:
+            return None
+        in_all = self._account(requester_id).has_left(now_ms)
+        return self.report(requester_id, now_ms, refused, in_all=in_all)
+
+    def report(
+        self, sender_id: str, now_ms: int, refused: tuple[str, ...] = (), *, in_all: bool
+    ) -> RepairBudgetReached | None:
+        """The event about a participant, unless there was one a minute ago."""
+        account = self._account(sender_id)
         reported_ms = account.reported_ms
-        if not refused or (reported_ms is not None and 0 <= now_ms - reported_ms < PERIOD_MS):
+        if reported_ms is not None and 0 <= now_ms - reported_ms < PERIOD_MS:
             return None
         account.reported_ms = now_ms
-        return RepairBudgetReached(refused, requester_id, in_all=account.has_left(now_ms))
+        return RepairBudgetReached(refused, sender_id, in_all)
 
     def _account(self, requester_id: str) -> _Account:
         account = self._accounts.get(requester_id)

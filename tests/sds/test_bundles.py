@@ -1,5 +1,6 @@
 """Bundles: which participant broadcasts what another one lacks, and how much of it in one."""
 
+import zlib
 from itertools import pairwise
 from random import Random
 
@@ -10,14 +11,18 @@ from reliable_channel.sds.bundles import (
     FIRST_BUNDLE_BYTES,
     LEAVES,
     MAX_UNPACKED_BYTES,
+    MESSAGE_BYTES,
     PAUSE_MS,
     YIELDS,
     Bundles,
     packed,
+    readable,
     unpacked,
 )
 from reliable_channel.sds.changes import LogKey
+from reliable_channel.sds.log_root import Reconciling
 from reliable_channel.sds.observation import Observations
+from reliable_channel.sds.wire.codec import MAX_BUNDLED_MESSAGES
 
 Content = dict[str, bytes]
 
@@ -52,12 +57,38 @@ def test_a_bundle_is_unpacked_as_it_was() -> None:
     messages = tuple(content(100).values())
     assert unpacked(packed(messages)) == messages
     assert packed([]) == b""
-    alike = [b"%064x" % n for n in range(1_000)]
-    assert len(packed(alike)) < 64 * 1_000 / 4
+    alike = [b"%0800x" % n for n in range(500)]
+    assert len(packed(alike)) < 800 * 500 / 4
+
+
+def test_a_bundle_is_filled_up_so_that_others_read_all_of_it() -> None:
+    alike = [b"%08x" % n for n in range(MAX_BUNDLED_MESSAGES)]
+    for bundle in ([b"x"], alike, [bytes(1024 * 1024)]):
+        data = packed(bundle)
+        assert unpacked(data) == tuple(bundle)
+        read, has_more = readable(Reconciling(packed=data), "p")
+        assert (list(read.messages), read.sender_id, has_more) == (bundle, "p", False)
+    shorter = Reconciling(packed=zlib.compress(zlib.decompress(packed(alike))))
+    read, has_more = readable(shorter, "p")
+    assert len(read.messages) == len(shorter.packed) // MESSAGE_BYTES
+    assert has_more
+
+
+def test_no_bundle_has_more_messages_than_are_read() -> None:
+    messages = {f"m{n}": b"%08x" % n for n in range(2 * MAX_BUNDLED_MESSAGES)}
+    it = answerer(messages)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    out = [bundle for _, bundle in broadcast(it)]
+    assert max(map(len, out)) == MAX_BUNDLED_MESSAGES
+    assert [data for bundle in out for data in bundle] == list(messages.values())
+    read, has_more = readable(Reconciling(bundle=(b"%0100x" % 0,) * 1_000), "p")
+    assert (len(read.messages), has_more) == (MAX_BUNDLED_MESSAGES, True)
 
 
 @pytest.mark.parametrize("data", [
-    b"", b"no", packed([b"x" * 100])[:-3], packed([b"x" * MAX_UNPACKED_BYTES]),
+    b"", b"no", zlib.compress(b"\x1a"), zlib.compress(b"\x1a\x05ab"), zlib.compress(b"\x0a\x00"),
+    zlib.compress(b"\x1a\x01x")[:-3], packed([b"x" * MAX_UNPACKED_BYTES]),
 ])  # fmt: skip
 def test_what_is_invalid_or_too_long_is_not_read(data: bytes) -> None:
     assert unpacked(data) == ()

@@ -16,7 +16,6 @@ from reliable_channel.sds.reconciliation import (
     COMPARED,
     DESCRIPTIONS,
     DESCRIPTIONS_EVERY_MS,
-    INBOX_BYTES,
     MANY,
     MAX_LISTED,
     MAX_RANGES,
@@ -400,19 +399,3 @@ def test_no_list_is_compared_that_costs_more_than_the_budget() -> None:
     assert member.it.next_deadline_ms() is None
     hear(member, Reconciling(lists=(ListedIds(0, 9, hashes[SHORT_BYTES:]),)))
     assert next_ms(member) == DRAW_MS
-
-
-# -- bundles that came -----------------------------------------------------------------------------
-
-
-def test_bundles_are_kept_up_to_a_limit_until_they_are_opened() -> None:
-    member = member_of()
-    hear(member, Reconciling(bundle=(b"x" * (INBOX_BYTES - 1), b"y")), 500)
-    assert next_ms(member) == 500
-    hear(member, Reconciling(bundle=(b"dropped",)), 600)
-    assert member.it.open()[0][:1] == b"x"
-    assert member.it.open() == (b"y", "p1")
-    assert not member.it.inbox
-    hear(member, Reconciling(bundle=(b"x" * INBOX_BYTES,)), 700)
-    assert next_ms(member) == 700
-    assert len(member.it.open()[0]) == INBOX_BYTES

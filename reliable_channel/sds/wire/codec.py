@@ -9,6 +9,8 @@ MAX_MESSAGE_BYTES: Final = 1024 * 1024
 """A longer message is refused undecoded; Waku itself carries no more than 150 KiB."""
 MAX_HISTORY_ENTRIES: Final = 10_000
 """Two bytes on the wire are enough for an entry, so their number has a separate limit."""
+MAX_BUNDLED_MESSAGES: Final = 512
+"""Whole messages of one bundle; what follows them is not read."""
 MAX_ID_BYTES: Final = 1024
 
 
@@ -63,14 +65,16 @@ class KnownEntries(Protocol):
 
 
 def check_counts(entries: int) -> None:
-    """Refuse too many history entries before anything is made of them: half a million fit into a
-    message of 1 MiB.
+    """Refuse too many entries of histories, or parts of a reconciliation, before anything is made
+    of them: half a million fit into a message of 1 MiB.
 
     Raises:
         CodecError: too many.
     """
     if entries > MAX_HISTORY_ENTRIES:
-        raise CodecError(f"{entries} history entries; at most {MAX_HISTORY_ENTRIES} are read")
+        raise CodecError(
+            f"{entries} history entries or parts; at most {MAX_HISTORY_ENTRIES} are read"
+        )
 
 
 class HasIds(Protocol):

@@ -65,6 +65,22 @@ def first_field(data: bytes, tag: int) -> tuple[int, int] | None:
     return None
 
 
+def leading_values(data: bytes, tag: int, most: int) -> tuple[bytes, ...]:
+    """The values of the length-delimited fields with a tag of one byte that the data begin with,
+    as far as they are whole, and at most so many."""
+    values, at = list[bytes](), 0
+    try:
+        while len(values) < most and data[at] == tag:
+            length, start = _varint(data, at + 1)
+            at = start + length
+            if at > len(data):
+                break
+            values.append(data[start:at])
+    except IndexError:
+        pass
+    return tuple(values)
+
+
 def parsed(kind: type[_M], data: bytes, nested: Collection[int] = ()) -> _M:
     """Read a message as nim-sds does, which skips fields of number 0.
 

@@ -129,7 +129,9 @@ class Reconciling(_message.Message):
     BUNDLE_FIELD_NUMBER: _builtins.int
     PACKED_FIELD_NUMBER: _builtins.int
     packed: _builtins.bytes
-    """The same, as a `Reconciling` with `bundle` alone, compressed by zlib (RFC 1950)."""
+    """The same, as a `Reconciling` with `bundle` alone, compressed by zlib (RFC 1950); zeros follow
+    where each message would take less than 96 bytes.
+    """
     @_builtins.property
     def roots(self) -> _containers.RepeatedCompositeFieldContainer[Global___LogRoot]: ...
     @_builtins.property

@@ -160,6 +160,7 @@ def _raw_root(root: LogRoot | None) -> sds_pb2.LogRoot | None:
 
 
 def _reconciling(raw: sds_pb2.Reconciling) -> Reconciling:
+    check_counts(len(raw.roots) + len(raw.lists) + len(raw.bundle))
     return Reconciling(
         tuple(root for each in raw.roots if (root := _root(each)) is not None),
         tuple(ListedIds(each.start, each.end, each.hashes) for each in raw.lists),

@@ -135,8 +135,8 @@ class Attacker:
         for said in (
             Reconciling(lists=(ListedIds(0, end, b""), ListedIds(0, end, hashes))),
             Reconciling(roots=roots),
-            Reconciling(bundle=(inner, b"garbage", *heard)),
-            Reconciling(packed=packed((inner, b"garbage", *heard))),
+            Reconciling(bundle=(inner, *heard, b"garbage")),
+            Reconciling(packed=packed((inner, *heard, b"garbage"))),
             Reconciling(packed=packed((bytes(MAX_UNPACKED_BYTES),))),
         ):
             yield replace(self._message(content=None), reconciling=said)
