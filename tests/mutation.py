@@ -23,7 +23,7 @@ import pytest
 from tests.mirror import ROOT, Mirror
 
 FOLDERS = ("reliable_channel/sds", "reliable_channel/engine")
-LIMITS = {resource.RLIMIT_CPU: 200, resource.RLIMIT_AS: 8 << 30}  # for a defect that never ends
+LIMITS = {resource.RLIMIT_CPU: 120, resource.RLIMIT_AS: 8 << 30}  # for a defect that never ends
 PAIRS = "Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, Add Sub, Mult FloorDiv, And Or"
 Loader: Any = SourceFileLoader
 SWAPS = {one: two for pair in PAIRS.split(", ") for one, two in (pair.split(), pair.split()[::-1])}
