@@ -19,8 +19,9 @@ from ..sds.log import MessageLog
 from ..sds.log_entry import LogEntry
 from .event_stream import EventReader
 
-MOST_SEGMENTS: Final = 10_000
+MOST_SEARCHED: Final = 10_000
 """Log entries searched for the segments of one own message."""
+SEARCHED_AT_ONCE: Final = 200
 
 Open = Callable[[bytes], Awaitable[bytes | None]]
 """Opens the content of a log entry; None where the key does not open it."""
@@ -41,7 +42,7 @@ class Follower(AsyncIterator[Event]):
         self,
         entries: Sequence[LogEntry],
         reader: EventReader,
-        segmentation: Segmentation,
+        make_segmentation: Callable[[], Segmentation],
         open_content: Open | None,
         log: MessageLog | None = None,
     ) -> None:
@@ -49,7 +50,7 @@ class Follower(AsyncIterator[Event]):
         """Own and delivered messages in the order of the log, each with its whole payload."""
         self._entries = entries
         self._reader = reader
-        self._segmentation = segmentation
+        self._make_segmentation = make_segmentation
         self._open = open_content
         self._log = log
         self._in_snapshot: set[str] = set()
@@ -110,7 +111,7 @@ class Follower(AsyncIterator[Event]):
         self, entries: Iterable[LogEntry]
     ) -> AsyncGenerator[tuple[MessageReceived, list[str]]]:
         """Put the entries' segments together: each whole payload and the ids of its messages."""
-        parts: dict[int, str] = {}
+        segmentation, parts = self._make_segmentation(), dict[int, str]()
         for number, entry in enumerate(entries, 1):
             content = entry.content if self._open is None else await self._open(entry.content)
             if content is None:
@@ -124,14 +125,18 @@ class Follower(AsyncIterator[Event]):
                 position=0,
                 retrieval_hint=entry.retrieval_hint,
             )
-            for event, numbers in self._segmentation.join(delivery, 0, number):
+            for event, numbers in segmentation.join(delivery, 0, number):
                 if isinstance(event, MessageReceived):
                     yield event, [parts.pop(number) for number in numbers]
 
 
 def _segments(first: LogEntry, log: MessageLog) -> Iterator[LogEntry]:
-    """A message, and what its sender wrote next: the log is searched only if it is not whole."""
+    """Generate a message and what its sender wrote next; usually the first one is all of it."""
     yield first
-    for entry in log.since(first.key, MOST_SEGMENTS)[1:]:
-        if entry.sender_id == first.sender_id:
-            yield entry
+    key = first.key
+    for _ in range(MOST_SEARCHED // SEARCHED_AT_ONCE):
+        entries = log.since(key, SEARCHED_AT_ONCE)[1:]
+        if not entries:
+            return
+        yield from (entry for entry in entries if entry.sender_id == first.sender_id)
+        key = entries[-1].key

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
 from dataclasses import asdict
+from functools import partial
 from random import Random
 from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING, Any, Final
@@ -298,7 +299,7 @@ class Runtime:
         return Follower(
             list(log if last is None else log.last(last)),
             self._stream.follow(),
-            segmentation_of(self.options, None if self._contents else log),
+            partial(segmentation_of, self.options, None if self._contents else log),
             None if self._contents is None else self._contents.open,
             log if own else None,
         )

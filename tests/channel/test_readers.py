@@ -310,6 +310,17 @@ async def test_an_own_message_is_followed_by_its_answer(virtual_time: None) -> N
     assert (answer.sender_id, answer.content) == ("bob", b"answer")
 
 
+async def test_own_payloads_that_are_equal_are_put_together_apart(virtual_time: None) -> None:
+    """The snapshot begins within the first one: the second needs none of its segments."""
+    segmented: dict[str, Any] = {"segmentation": "nim-segmentation", "segment_size_bytes": 1_000}
+    async with make_channel(MemoryNetwork().transport(), "alice", **segmented) as alice:
+        await alice.send(b"x" * 3_000)
+        async with alice.follow(last=2, own=True) as follower:
+            assert follower.snapshot == []
+            await alice.send(b"x" * 3_000)
+            assert contents(await read(follower, 1)) == [b"x" * 3_000]
+
+
 class Reversed:
     """An encryption for tests."""
 
