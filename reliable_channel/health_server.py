@@ -10,7 +10,6 @@ by 500, and a process without free file descriptors accepts again later: what wa
 never ends them.
 """
 
-import errno
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -36,7 +35,6 @@ PATHS: Final = ("/livez", "/readyz", "/health")
 AT_A_TIME: Final = 64
 ACCEPT_AGAIN_S: Final = 0.2
 """Pause after a connection could not be accepted."""
-_SHORT_OF: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _REASONS: Final = {
     200: "OK",
     404: "Not Found",
@@ -93,10 +91,10 @@ async def serve_health(
 async def serve_requests(
     listener: MultiListener[SocketStream], answer: Callable[[SocketStream], Awaitable[None]]
 ) -> None:
-    """Answer connections until cancelled; neither a fault of one nor a lack of descriptors ends it.
+    """Answer connections until cancelled.
 
-    Raises:
-        OSError: the listener itself is broken.
+    Neither a fault of one connection ends it nor one that cannot be accepted, such as without free
+    file descriptors. It accepts again after a pause.
     """
 
     async def answer_one(stream: SocketStream) -> None:
@@ -106,15 +104,17 @@ async def serve_requests(
             LOGGER.exception("a request was not answered")
 
     async def accept(one: Listener[SocketStream]) -> None:
+        accepts = True
         while True:
             try:
                 stream = await one.accept()  # type: ignore[attr-defined]
-            except OSError as error:
-                if error.errno not in _SHORT_OF:
-                    raise
-                LOGGER.warning("no connection can be accepted now: %s", error.strerror)
+            except (OSError, anyio.BrokenResourceError) as error:  # the latter on trio
+                if accepts:
+                    LOGGER.warning("no connection can be accepted: %s", error.__cause__ or error)
+                accepts = False
                 await anyio.sleep(ACCEPT_AGAIN_S)
             else:
+                accepts = True
                 tasks.start_soon(answer_one, stream)
 
     async with anyio.create_task_group() as tasks:
