@@ -25,7 +25,11 @@ from .private_file import private
 FORMAT: Final = "reliable-channel-journal/1"
 PART_BYTES: Final = 64 * 1024 * 1024
 """A file that is longer becomes a part with a number in its name, packed with gzip."""
+LINE: Final = b'{"event":"'
+"""Beginning of each line."""
 MAX_HEADER_BYTES: Final = 64 * 1024
+QUIET_MS: Final = 60_000
+"""Minimum interval between reports of lost lines: on a full disk short lines may still fit."""
 RENOTED = 1_000
 """Entries that are noted again after a restart: those that a killed process had written to its
 state and not yet to its journal are among the newest."""
@@ -70,7 +74,8 @@ class Journal:
             "content_topic": content_topic,
         }
         self.degraded: Callable[[OSError], object] = lambda error: None
-        """Called once when lines begin to be lost."""
+        """Callback for lines that begin to be lost; called at most once in `QUIET_MS`."""
+        self._quiet_until_ms = 0
         self.gap: Gap | None = None
         """Lines that are lost since the last one that was written."""
         if self.path.is_file():
@@ -200,9 +205,10 @@ class Journal:
         self._close_part()
 
     def _close_part(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # such as of a network disk that wrote late
+                file.close()
         if self._packing is not None:
             self._packing.join()
             self._packing = None
@@ -248,32 +254,38 @@ class Journal:
                 written += self._file.write(line[written:]) or 0
         except OSError:
             if written:
-                self._is_torn = True
-                with suppress(OSError):
-                    self._file.truncate(self._file_bytes)
-                    self._is_torn = False
+                self._tear_off(self._file, written)
             raise
         self._is_torn = False
         self._file_bytes += len(line)
+
+    def _tear_off(self, file: FileIO, written: int) -> None:
+        """Remove what was written of a line, or else have the next line begin a new one."""
+        try:
+            file.truncate(self._file_bytes)
+        except OSError:
+            self._is_torn = True
+            self._file_bytes += written
 
     def _lose(self, line: bytes, at_ms: object, error: OSError) -> None:
         begins = self.gap is None
         since_ms, lines = (at_ms, 0) if self.gap is None else self.gap[:2]
         self.gap = Gap(since_ms, lines + bool(line), str(error))
         self._packer = Packer()  # otherwise the next line would refer to one that is lost
-        if begins:
+        if begins and isinstance(at_ms, int) and at_ms >= self._quiet_until_ms:
+            self._quiet_until_ms = at_ms + QUIET_MS
             self.degraded(error)
 
     def _begin_part(self, at_ms: object) -> None:
         """Go on in a new file; the old one is packed meanwhile."""
         self._close_part()
-        part = next(
-            path
-            for number in count(1)
-            if not (path := part_path(self.path, number)).exists()
-            and not packed_path(path).exists()
-        )
         try:
+            part = next(
+                path
+                for number in count(1)
+                if not (path := part_path(self.path, number)).exists()
+                and not packed_path(path).exists()
+            )
             self.path.rename(part)
         except OSError:
             self._part_bytes *= 2  # goes on in this file, and tries again then
@@ -284,8 +296,10 @@ class Journal:
         with suppress(OSError):  # it goes with the next line
             self._append(self._header_due)
             self._header_due = b""
-        self._packing = Thread(target=_pack, args=(part,), name="reliable_channel.journal")
-        self._packing.start()
+        packing = Thread(target=_pack, args=(part,), name="reliable_channel.journal")
+        with suppress(RuntimeError):  # without a thread to be had, the part stays as it is
+            packing.start()
+            self._packing = packing
 
 
 class Gap(NamedTuple):
@@ -338,13 +352,18 @@ def _check_format(path: Path) -> None:
     """
     with path.open("rb") as file:
         header = file.readline(MAX_HEADER_BYTES)
-    try:
-        values = json.loads(header)
-    except (ValueError, RecursionError):
+    if LINE.startswith(header.rstrip(b"\n")):
         return  # empty, or torn
-    if not isinstance(values, dict) or values.get("event") != "journal_opened":
-        return
-    if (found := values.get("format")) != FORMAT:
+    found: object = "something else"
+    if header.startswith(LINE):
+        try:
+            values = json.loads(header)
+        except ValueError:
+            return  # torn
+        if values["event"] != "journal_opened":
+            return
+        found = values.get("format")
+    if found != FORMAT:
         raise ValueError(
             f"`journal` must be a file of format {FORMAT} (got {found!r:.40} in {path}); give "
             "another path, or move the file away"

@@ -8,6 +8,7 @@ from errno import ENOSPC, EROFS
 from hashlib import sha256
 from io import FileIO
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -286,3 +287,51 @@ def test_a_part_that_cannot_begin_leaves_the_journal_in_its_file(
 
 def _refuse(path: Path, target: Path) -> Path:
     raise OSError(EROFS, "Read-only file system")
+
+
+def test_a_torn_line_stays_apart_where_the_next_one_does_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, path = FullDisk(monkeypatch), tmp_path / "alice.jsonl"
+    path.write_text('{"event":"torn hal')
+    disk.room_bytes = 20
+    with Journal(path, channel_id="c", sender_id="alice", content_topic="t") as journal:
+        journal.opened(at_ms=1, wanted_from_ms=0, log_length=0, options={})
+        disk.room_bytes = 10**9
+        journal.closed(2)
+    torn, opened, *_ = path.read_text().splitlines()
+    assert torn == '{"event":"torn hal' and opened.startswith('{"event":"journal_opened"')
+
+
+def test_lines_that_fit_now_and_then_are_reported_once_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, reports = FullDisk(monkeypatch), list[OSError]()
+    with Journal(tmp_path / "a", channel_id="c", sender_id="a", content_topic="t") as journal:
+        journal.degraded = reports.append
+        for at_ms in range(0, 120_000, 1_000):
+            disk.room_bytes = 0 if at_ms % 2_000 else 10**9
+            journal.closed(at_ms)
+    assert len(reports) == 2
+
+
+def test_a_part_is_left_unpacked_where_no_thread_can_be_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", refuse)
+    values = {"channel_id": "c", "sender_id": "a", "content_topic": "t"}
+    with Journal(tmp_path / "a.jsonl", part_bytes=200, **values) as journal:
+        for at_ms in range(20):
+            journal.closed(at_ms)
+    assert len([line for name in files(tmp_path) for line in json_lines(tmp_path / name)]) > 20
+
+
+def test_a_file_of_something_else_is_refused_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("buy milk\n")
+    with pytest.raises(ValueError, match="got 'something else'"):
+        Journal(path, channel_id="c", sender_id="a", content_topic="t")
+    assert path.read_text() == "buy milk\n"
