@@ -162,7 +162,7 @@ class Keeper:
 
     async def rested(self, role: Role) -> None:
         """Wait until a peer that refused may be asked again, or peers change."""
-        changed, ends_ms = self._changed, self._book.pause_ends_ms(role)
+        changed, ends_ms = self._changed, self._book.pause_ends_ms(role, now_ms())
         with anyio.move_on_after(max(0, (ends_ms or 0) - now_ms()) / 1000):
             await changed.wait()
 
@@ -208,7 +208,7 @@ class Keeper:
         lacking = self._lacking()
         is_short = self._subscriptions_lack()
         due = [now_ms() + IDLE_ROUND_MS] if lacking or is_short else []
-        if is_short and (ends_ms := self._book.pause_ends_ms(Role.FILTER) or 0) > now_ms():
+        if is_short and (ends_ms := self._book.pause_ends_ms(Role.FILTER, now_ms())) is not None:
             due.append(ends_ms)
         if lacking:
             due += [ms for ms in (self._book.next_dial_ms(lacking), self._search.next_ms) if ms]
@@ -345,6 +345,8 @@ class Keeper:
                         await self._subscriptions.register(entry, self.peers[entry], wanted)
                     except WakuError as error:
                         self.refused(entry, Role.FILTER, error)
+                    else:
+                        self.answered(entry, Role.FILTER)
 
     # Surroundings
 

@@ -267,20 +267,24 @@ class PeerBook:
 
     def pause_error(self, role: Role, now_ms: int) -> WakuError | None:
         """The refusal that keeps us from asking any peer; None if none refused."""
-        first = self._first_pause(role)
+        first = self._first_pause(role, now_ms)
         if first is None:
             return None
-        left_ms = max(0, first.until_ms - now_ms)
+        left_ms = first.until_ms - now_ms
         detail = f"{first.error.detail or 'refused'} (not asked again for {left_ms / 1000:.1f} s)"
         return type(first.error)(first.error.call, status=first.error.status, detail=detail)
 
-    def pause_ends_ms(self, role: Role) -> int | None:
-        """When the first peer that refused may be asked again; None if none refused."""
-        first = self._first_pause(role)
+    def pause_ends_ms(self, role: Role, now_ms: int) -> int | None:
+        """Return when the next pause of a peer ends; None if no peer pauses."""
+        first = self._first_pause(role, now_ms)
         return None if first is None else first.until_ms
 
-    def _first_pause(self, role: Role) -> _Pause | None:
-        pauses = [pause for e in self._offering(role) if (pause := e.pauses.get(role)) is not None]
+    def _first_pause(self, role: Role, now_ms: int) -> _Pause | None:
+        pauses = [
+            pause
+            for entry in self._offering(role)
+            if (pause := entry.pauses.get(role)) is not None and pause.until_ms > now_ms
+        ]
         return min(pauses, key=lambda pause: pause.until_ms, default=None)
 
     def failure(self) -> WakuError | None:

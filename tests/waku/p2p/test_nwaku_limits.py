@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from waku import WakuMessage, errors
+from waku.libp2p.driver import Handler
 from waku.p2p import (
     ClientEvent,
     LightClient,
@@ -205,6 +206,31 @@ async def test_a_task_that_is_cancelled_takes_no_other_subscription_along() -> N
         await anyio.sleep(1.5)
         scopes[1].cancel()  # its request is that of both
     assert subscribed == [0, 2]
+
+
+def rationing(*statuses: int) -> Handler:
+    """Answer filter requests by these statuses in turn, and by the last from then on."""
+    left = list(statuses)
+    return answering(
+        pb.FilterSubscribeRequest,
+        lambda request: pb.FilterSubscribeResponse(
+            request_id=request.request_id,
+            status_code=left.pop(0) if len(left) > 1 else left[0],
+        ),
+    )
+
+
+async def test_a_subscription_that_the_keeper_renews_ends_the_pause() -> None:
+    first, second, events = Service(identity(1)), Service(identity(2)), list[ClientEvent]()
+    second.handlers[FILTER_SUBSCRIBE] = rationing(200, 429, 200, 429, 200)
+    async with served(first, second, events=events) as client:
+        async with client.subscribe(SHARD, [TOPIC]):
+            for _ in range(2):
+                await anyio.sleep(1.5)  # the keeper asks again when the pause is over
+                client.renew()
+            await anyio.sleep(1.5)
+    pauses = [event.pause_ms for event in events if isinstance(event, PeerPaused)]
+    assert pauses == [1_000, 1_000]
 
 
 async def test_peers_that_never_take_a_subscription_are_given_up() -> None:

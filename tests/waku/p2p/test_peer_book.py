@@ -6,11 +6,11 @@ import pytest
 
 from tests.waku.discovery.zone import waku_record
 from waku.discovery import NodeRecord
-from waku.errors import NodeUnreachable, WrongNetwork
+from waku.errors import NodeUnreachable, RateLimited, WrongNetwork
 from waku.libp2p import InvalidInput, Multiaddr
 from waku.p2p.codec import Metadata
 from waku.p2p.peer_book import MAX_ADDRESSES, PeerBook
-from waku.p2p.protocols import LIGHT_PUSH_3, Role
+from waku.p2p.protocols import FILTER_SUBSCRIBE, LIGHT_PUSH_3, Role
 
 ALL = set(Role)
 
@@ -88,3 +88,17 @@ def test_a_misfit_rests_longer_and_a_new_network_wakes_the_others() -> None:
     peers.wake_all()
     assert peers.to_dial(ALL, 1_001, 10) == [second]
     assert isinstance(peers.failure(), WrongNetwork)
+
+
+def test_a_pause_that_is_over_hides_no_other() -> None:
+    peers = book()
+    for number in (1, 2):
+        peers.add_record(node(number))
+    for entry, now_ms in zip(peers.to_dial(ALL, 0, 10), (0, 2_000), strict=True):
+        assert entry.peer_id is not None
+        peers.connect(entry, entry.peer_id, [FILTER_SUBSCRIBE])
+        peers.refused(entry, Role.FILTER, RateLimited("filter"), now_ms)
+    assert peers.pause_ends_ms(Role.FILTER, 999) == 1_000
+    assert peers.pause_ends_ms(Role.FILTER, 2_000) == 3_000
+    assert "for 1.0 s" in str(peers.pause_error(Role.FILTER, 2_000))
+    assert peers.pause_ends_ms(Role.FILTER, 3_000) is None
