@@ -36,7 +36,6 @@ from waku.errors import (
     EndpointMissing,
     MessageTooLarge,
     NodeFailure,
-    RateLimited,
     WakuError,
 )
 from waku.hashing import message_hash
@@ -80,8 +79,8 @@ UNREGISTER_S: Final = 1.0
 MAX_REFUSED: Final = 20
 """Pushes of one connection that cannot be read, before it is closed."""
 PATIENCE_S: Final = 180.0
-"""How long a new subscription waits at most while all peers answer 429: nwaku serves 30 filter
-requests a minute."""
+"""How long a new subscription that no peer takes waits while one answers 429: nwaku serves 30
+filter requests a minute."""
 MAX_CURSORS: Final = 64
 """Cursors whose Store is remembered."""
 
@@ -257,7 +256,7 @@ class LightClient:
         """Have at least two peers push messages; iterate over `Pushed`, each message once.
 
         What passes while no peer is connected must be asked of Store (`SubscriptionRenewed`). If
-        all peers answer 429, this waits for up to three minutes until one takes the subscription.
+        no peer takes the subscription and one answers 429, peers are asked for three minutes.
 
         Raises:
             ValueError: no content topic, or more than 100.
@@ -397,9 +396,11 @@ class LightClient:
             except WakuError as error:
                 if subscription.peers:
                     return
-                if not isinstance(error, RateLimited) or anyio.current_time() >= gives_up_s:
+                is_limited = error.retryable and self._book.is_limited(Role.FILTER)
+                if not is_limited or anyio.current_time() >= gives_up_s:
                     raise
-                await self._keeper.rested(Role.FILTER)
+                with anyio.CancelScope(deadline=gives_up_s):
+                    await self._keeper.rested(Role.FILTER)
                 continue
             if answered is None:
                 return

@@ -279,6 +279,11 @@ class PeerBook:
         first = self._first_pause(role, now_ms)
         return None if first is None else first.until_ms
 
+    def is_limited(self, role: Role) -> bool:
+        """True if a peer answered 429 last."""
+        pauses = (entry.pauses.get(role) for entry in self._offering(role))
+        return any(pause and isinstance(pause.error, RateLimited) for pause in pauses)
+
     def _first_pause(self, role: Role, now_ms: int) -> _Pause | None:
         pauses = [
             pause
