@@ -102,6 +102,10 @@ class Asker:
                 except WakuError as error:
                     outcomes.append(error)
                 arrived.set()
+            if scope.cancelled_caught:
+                detail = f"no answer {BEHIND_S:g} s after the call was over"
+                call = role.value.replace(" ", "_")
+                self._keeper.refused(which[0], role, errors.NodeUnreachable(call, detail=detail))
 
         for which, scope in zip(chosen, scopes, strict=True):
             self._tasks.start_soon(run, which, scope)

@@ -98,6 +98,7 @@ class Keeper:
         """Networks that peers named when they asked for ours."""
         self._rounds_begun = self._rounds_done = 0
         self._few: dict[Role, int] = {}
+        self._checking: set[ServicePeer] = set()
         self._wake = anyio.Event()
         self._changed = anyio.Event()
         self._registering = anyio.Lock()
@@ -156,9 +157,10 @@ class Keeper:
         if pause_ms or isinstance(error, errors.EndpointMissing):
             self._wake.set()  # others may have to stand in
         peer = self.peers.get(entry)
-        if isinstance(error, errors.NodeUnreachable) and peer is not None:
+        if isinstance(error, errors.NodeUnreachable) and peer and peer not in self._checking:
             assert self._tasks is not None
-            self._tasks.start_soon(self._check, entry, peer)
+            self._checking.add(peer)
+            self._tasks.start_soon(self._check_once, entry, peer)
 
     async def rested(self, role: Role) -> None:
         """Wait until a peer that refused may be asked again, or peers change."""
@@ -328,6 +330,13 @@ class Keeper:
             self._wake.set()  # it lives
         except WakuError:
             peer.link.close()
+
+    async def _check_once(self, entry: Entry, peer: ServicePeer) -> None:
+        """Check a peer for all requests that failed at a time: it serves few pings at once."""
+        try:
+            await self._check(entry, peer)
+        finally:
+            self._checking.discard(peer)
 
     # Subscriptions
 

@@ -21,6 +21,7 @@ from waku.p2p import (
     TooFewPeers,
 )
 from waku.p2p import waku_libp2p_pb2 as pb
+from waku.p2p.asking import BEHIND_S
 from waku.p2p.client import PATIENCE_S
 from waku.p2p.codec import Answer
 from waku.p2p.protocols import FILTER_SUBSCRIBE
@@ -90,6 +91,32 @@ async def test_a_slow_second_peer_does_not_pile_up_what_the_first_has_taken() ->
         assert len(second.asked) <= 8
         await anyio.sleep(60)
         assert len(second.asked) <= 16  # the rest was given up, not kept
+
+
+async def test_a_second_peer_that_hangs_is_noted_and_checked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second, events = Service(identity(1)), Service(identity(2)), list[ClientEvent]()
+    async with served(
+        first, second, events=events, redundancy=2, request_timeout_ms=60_000
+    ) as client:
+        await client.light_push(message(0), SHARD)
+        await anyio.sleep(1)  # both are connected
+        second.push_answer = lambda _: None
+        checked: list[ServicePeer] = []
+        check = ServicePeer.ping
+
+        async def ping(peer: ServicePeer) -> float:
+            checked.append(peer)
+            return await check(peer)
+
+        monkeypatch.setattr(ServicePeer, "ping", ping)
+        await push_all(client, 20)
+        await anyio.sleep(BEHIND_S + 1)
+        assert [peer.link.peer_id for peer in checked] == [second.identity.peer_id]
+        paused = [event for event in events if isinstance(event, PeerPaused)]
+        assert [event.peer_id for event in paused] == [second.identity.peer_id]
+        assert "light_push: no answer" in paused[0].reason
 
 
 # Refusals
