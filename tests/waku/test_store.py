@@ -6,11 +6,13 @@ import base64
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
+import anyio
 import httpx
 import pytest
 
 from tests.waku.nodes import FakeNode, answering, said
-from waku import StoreQuery, WakuMessage
+from waku import StoreQuery, WakuClient, WakuMessage
+from waku._gate import MAX_REQUESTS
 from waku._paging import IDLE_PAGES
 from waku.errors import BadAnswer, CursorExpired, PageLimitReached
 from waku.models import StoreEntry, StoreV1Cursor, StoreV1Query
@@ -237,3 +239,23 @@ async def test_the_number_of_legacy_pages_is_bounded() -> None:
 
 def test_a_legacy_cursor_can_be_remembered() -> None:
     assert len({StoreV1Cursor(ODD, 5, 6), StoreV1Cursor(ODD, 5, 6)}) == 1
+
+
+async def test_queries_of_both_stores_share_one_limit() -> None:
+    begun: list[str] = []
+
+    async def hang(request: httpx.Request) -> httpx.Response:
+        begun.append(request.url.path)
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with (
+        WakuClient("http://slow", transport=httpx.MockTransport(hang)) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        for _ in range(MAX_REQUESTS):
+            tasks.start_soon(client.store, QUERY)
+            tasks.start_soon(client.store_v1, StoreV1Query())
+        await anyio.wait_all_tasks_blocked()
+        assert len(begun) == MAX_REQUESTS
+        tasks.cancel_scope.cancel()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from waku import _failures, _json
 from waku._api.base import Api
 from waku._api.store import shielded
+from waku._gate import Load
 from waku._paging import MAX_PAGES
 from waku._request import Answer, Flavour, Repeat, Request
 from waku.errors import BadAnswer, PageLimitReached
@@ -33,7 +34,8 @@ class StoreV1Api(Api):
         flavour = self._session.flavour
         if query.cursor is not None:
             flavour = await self.flavour()
-        request = Request("store_v1", "GET", PATH, Repeat.SAFE, params=_params(query, flavour))
+        params = _params(query, flavour)
+        request = Request("store_v1", "GET", PATH, Repeat.SAFE, params=params, load=Load("store"))
         return await self._session.call(request, self._v1_page)
 
     async def store_v1_all(
