@@ -59,6 +59,7 @@ class WakuClient(
         base_url: where the node serves REST, such as `http://127.0.0.1:8645`; a path is kept. A
             token before the host, `http://:TOKEN@127.0.0.1:8645`, goes into a header.
         timeout_s: for connecting and for each read; a whole request gets twice that.
+            Waiting for a turn does not count.
         retries: how calls that are safe to repeat are repeated; None never repeats.
         transport: httpx transport to use and close, for tests or a proxy. The environment's proxy
             settings are not followed: a node is nearly always local.

@@ -119,7 +119,7 @@ class LightClient:
             identity: own key; None for a new one. One key may not be used by two clients at
                 once: nwaku keeps one connection for each peer id.
             resolver: asks the DNS for `enrtree://`; None for the system's.
-            request_timeout_ms: longest time for an answer.
+            request_timeout_ms: longest time for an answer; waiting for a turn does not count.
             keep_alive_ms: interval of pings; NATs and nwaku forget silent connections.
             buffer_messages: messages that a subscription keeps for its reader.
             ssl_context: trusted certificates for `wss`; None for the system's.
