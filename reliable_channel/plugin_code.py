@@ -44,13 +44,18 @@ class Owner:
         if self.note not in getattr(error, "__notes__", ()):
             error.add_note(self.note)
 
-    def function(self, function: Callable[P, T]) -> Callable[P, T]:
-        """Return the function with the note on its errors."""
+    def function(
+        self, function: Callable[P, T], check: Callable[[T], None] | None = None
+    ) -> Callable[P, T]:
+        """Return the function with the note on its errors, and on those of a check of its value."""
 
         @wraps(function)
         def noted(*arguments: P.args, **keywords: P.kwargs) -> T:
             try:
-                return function(*arguments, **keywords)
+                value = function(*arguments, **keywords)
+                if check is not None:
+                    check(value)
+                return value
             except Exception as error:
                 self.add_note(error)
                 raise

@@ -6,13 +6,14 @@ unknown scheme or a malformed URL.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from .encryption import Encryption
 from .errors import PluginError
-from .plugin_code import Owner
+from .plugin_code import SHORT, Owner
 from .plugin_transport import PluginTransport
 from .registry import Kind, Registry
+from .repair_policies import Look, RepairStep
 from .sds.profile import WireProfile
 from .state.base import StateStore
 from .sync_core import CoreContext, SyncCore
@@ -73,7 +74,30 @@ def make_wire_profile(registry: Registry, given: WireProfile | str) -> WireProfi
 
 def make_function(registry: Registry, kind: Kind, given: Callable[..., Any] | str) -> Any:
     """Return the policy or id function of a name, or the given one."""
+    check = {Kind.RETRY_POLICY: _check_interval, Kind.REPAIR_POLICY: _check_step}.get(kind)
     if not isinstance(given, str):
-        return Owner(f"the application: {kind.argument}").function(given)
+        return Owner(f"the application: {kind.argument}").function(given, check)
     found, function = registry.provide(kind, given, Callable)
-    return function if found.built_in else found.owner.function(function)
+    return function if found.built_in else found.owner.function(function, check)
+
+
+def _check_interval(made: object) -> None:
+    whole = "return a whole number of milliseconds from 1"
+    _must("`retry_policy`", whole, made, isinstance(made, int) and made >= 1)
+
+
+def _check_step(made: object) -> None:
+    if isinstance(made, RepairStep):
+        for name in ("look_at_ms", "ask_at_ms"):
+            at_ms = getattr(made, name)
+            whole = at_ms is None or (isinstance(at_ms, int) and not isinstance(at_ms, bool))
+            _must(f"`RepairStep.{name}`", "be None or a whole number of milliseconds", at_ms, whole)
+        looks = get_args(Look)
+        _must("`RepairStep.look`", f"be one of {looks}", made.look, made.look in looks)
+    else:
+        _must("`retrieval_strategy`", "return a RepairStep", made, False)
+
+
+def _must(what: str, must: str, got: object, holds: bool) -> None:
+    if not holds:
+        raise ValueError(f"{what} must {must} (got {SHORT.repr(got)})")

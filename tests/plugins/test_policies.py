@@ -1,5 +1,6 @@
 """Policies by name, of plugins, and of the application; and those that break their word."""
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -12,6 +13,10 @@ from hypothesis import strategies as st
 from reliable_channel import MessageSent, ReliableChannel
 from reliable_channel.errors import PluginError
 from reliable_channel.hooks import Register, hookimpl
+from reliable_channel.plugins import process_registry
+from reliable_channel.registry import Kind
+from reliable_channel.repair_policies import RepairStep
+from reliable_channel.resolve import make_function
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.sds.retries import Unacknowledged, doubling, fixed
 from reliable_channel.state import MemoryStateStore
@@ -139,6 +144,40 @@ async def test_a_failing_retry_policy_ends_the_channel_with_its_name_and_loses_n
         assert raised.group_contains(LookupError, match=f"lost my way\n{whose}")
     async with channel(network, state=state) as alice:
         assert [entry.content for entry in alice.log()] == [b"one", b"two"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("made", [0, -5, None, 1.5])
+async def test_a_wait_that_is_none_ends_the_channel_with_the_name_of_its_policy(made: Any) -> None:
+    with pytest.raises(BaseExceptionGroup) as raised:
+        alice = channel(retry_policy="mine", plugins=[Named(lambda _: made)])
+        async with listening(alice) as told:
+            await alice.send(b"hello")
+            await told.first(MessageSent)
+    text = rf"`retry_policy` must return a whole number of milliseconds from 1 \(got {made}\)"
+    assert raised.group_contains(ValueError, match=f"{text}\nplugin 'Named': retry policy 'mine'")
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (None, "`retrieval_strategy` must return a RepairStep (got None)"),
+        (RepairStep(1.5), "`RepairStep.look_at_ms` must be None or a whole number of milliseconds"),  # type: ignore[arg-type]
+        (RepairStep(ask_at_ms=True), "`RepairStep.ask_at_ms` must be None or a whole number of"),
+        (RepairStep(look="x"), "`RepairStep.look` must be one of ('hint', 'time', "),  # type: ignore[arg-type]
+        (RepairStep(look=[]), "`RepairStep.look` must be one of ('hint', 'time', "),  # type: ignore[arg-type]
+        (RepairStep(1, "time", -1), ""),
+        (RepairStep(), ""),
+    ],
+)
+def test_a_step_is_checked_in_each_field(step: Any, text: str) -> None:
+    decide = make_function(process_registry(), Kind.REPAIR_POLICY, lambda missing: step)
+    if text:
+        with pytest.raises(ValueError, match=re.escape(text)) as raised:
+            decide(None)
+        assert raised.value.__notes__ == ["the application: retrieval_strategy"]
+    else:
+        assert decide(None) is step
 
 
 @pytest.mark.anyio
