@@ -1,5 +1,6 @@
 """Sending (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
 
+from reprlib import repr as short
 from typing import Final
 
 from .changes import NO_RECORDER
@@ -20,6 +21,7 @@ from .signing import Signing, sign_message
 from .state import ChannelState
 from .states import Event
 from .sync import Heard, Random
+from .wire.codec import MAX_ID_BYTES
 
 LONGER: Final = (
     '; a smaller causal_history_size leaves more, and segmentation="nim-segmentation" at all '
@@ -236,8 +238,11 @@ class Sender:
         wanted_ns = now_ms * 1_000_000 if timestamp_ns is None else timestamp_ns
         self._last_timestamp_ns = max(wanted_ns, self._last_timestamp_ns + 1)
         made = self._id_function(self._state.sender_id, self._last_timestamp_ns, content)
-        if not made or not isinstance(made, str):
-            raise ValueError(f"`id_function` must return a text that is not empty (got {made!r})")
+        if not isinstance(made, str) or not 1 <= len(made) <= MAX_ID_BYTES:
+            raise ValueError(
+                f"`id_function` must return a text of 1 to {MAX_ID_BYTES:,} characters "
+                f"(got {short(made)})"
+            )
         return made
 
     def _log_own(self, entry: LogEntry) -> None:

@@ -181,11 +181,18 @@ def test_a_step_is_checked_in_each_field(step: Any, text: str) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("made", ["", None])
+async def test_an_id_of_the_greatest_length_is_sent() -> None:
+    async with channel(id_function=lambda *_: "x" * 1_024) as alice:
+        assert (await alice.send(b"x")).message_id == "x" * 1_024
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("made", ["", None, b"x", "x" * 1_025])
 async def test_an_id_that_is_none_is_refused_before_anything_is_sent(made: Any) -> None:
     async with channel(id_function=lambda *_: made) as alice:
-        with pytest.raises(ValueError, match="`id_function` must return a text that is not empty"):
+        with pytest.raises(ValueError, match="return a text of 1 to 1,024 characters") as raised:
             await alice.send(b"x")
+        assert len(str(raised.value)) < 120
         assert alice.log() == []
 
 
