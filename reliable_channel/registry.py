@@ -93,9 +93,16 @@ class Registration:
         """Return the registered function as one that takes all that is offered.
 
         Raises:
-            PluginError: it cannot be imported, or takes arguments that are not offered.
+            PluginError: it cannot be imported, takes arguments that are not offered, or is an
+                observer that would have to be awaited.
         """
-        return self.owner.bound(self.load(), self.kind.offers)
+        value = self.load()
+        if self.kind is Kind.OBSERVER and _is_async(value):
+            raise PluginError(
+                f"{self.owner.note} must be a function without `async`, as it is not awaited; let "
+                f"it put what it sees into a queue of the plugin (got {SHORT.repr(value)})"
+            )
+        return self.owner.bound(value, self.kind.offers)
 
 
 @dataclass(slots=True)
@@ -194,6 +201,11 @@ class Registry:
         return one, made
 
 
+def _is_async(value: object) -> bool:
+    call = getattr(value, "__call__", None)  # noqa: B004 - the method itself is wanted
+    return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(call)
+
+
 def _implemented(plugin: object, name: str) -> dict[str, Callable[..., object]]:
     """Return the functions of a plugin by the hooks that they implement."""
     if inspect.isclass(plugin):
@@ -213,4 +225,11 @@ def _implemented(plugin: object, name: str) -> dict[str, Callable[..., object]]:
             "@reliable_channel.spi.hookimpl and the names in reliable_channel.spi.Hooks "
             f"(got {plugin!r})"
         )
-    return {caller.name: caller.get_hookimpls()[0].function for caller in callers}
+    found = {caller.name: caller.get_hookimpls()[0].function for caller in callers}
+    for hook, function in found.items():
+        if inspect.isgeneratorfunction(function) or _is_async(function):  # all wrappers are such
+            raise PluginError(
+                f"plugin {name!r}: {hook} would not run; leave out `wrapper=True`, `yield` and "
+                f"`async` (got {function!r})"
+            )
+    return found

@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from importlib.metadata import EntryPoint
 from itertools import count
 from pathlib import Path
@@ -457,9 +458,46 @@ class Failing:
         failing()
 
 
+class Wrapping:
+    @hookimpl(wrapper=True)
+    def register_observers(self, register: Register) -> Iterator[None]:
+        yield
+
+
+class Awaiting:
+    @hookimpl
+    async def register_observers(self, register: Register) -> None:
+        pass
+
+
+class AwaitedObserver:
+    """A plugin with an observer that nobody awaits."""
+
+    def __init__(self, form: int) -> None:
+        self.form = form
+
+    @hookimpl
+    def register_observers(self, register: Register) -> None:
+        register("one", [self.observe, partial(self.observe), self][self.form])
+
+    async def observe(self, event: Event) -> None:
+        pass
+
+    __call__ = observe
+
+
 @pytest.mark.parametrize(
     ("plugin", "text"),
     [
+        (Wrapping(), "^plugin 'Wrapping': register_observers would not run; leave out `wrapper=T"),
+        (Awaiting(), "^plugin 'Awaiting': register_observers would not run; leave out"),
+        *(
+            (
+                AwaitedObserver(n),
+                "observer 'one' must be a function without `async`, as it is not aw",
+            )
+            for n in range(3)
+        ),
         (Typo(), "'Typo' does not fit its hooks: .*register_transport"),
         (OtherArguments(), "'OtherArguments' does not fit its hooks: .*address"),
         (Pigeons, "'Pigeons' is a class; give an instance"),
