@@ -80,13 +80,14 @@ class PoolTransport:
             raise ValueError("transports is empty; a pool has at least one node")
         if redundancy < 1:
             raise ValueError(f"`redundancy` must be a number of at least 1 (got {redundancy})")
-        self._nodes = [
-            Node(
-                masked_address(str(getattr(transport, "url", ""))) or f"node {number}",
-                transport,
-                self._notify,
-            )
+        names = [
+            masked_address(str(getattr(transport, "url", ""))) or f"node {number}"
             for number, transport in enumerate(transports)
+        ]
+        nth = [names[: number + 1].count(name) for number, name in enumerate(names)]
+        self._nodes = [  # addresses that differ in their tokens alone are numbered
+            Node(f"{name} ({n})" if n > 1 else name, transport, self._notify)
+            for name, n, transport in zip(names, nth, transports, strict=True)
         ]
         self._only = self._nodes[0] if len(self._nodes) == 1 else None
         self._redundancy = redundancy

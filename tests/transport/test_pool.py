@@ -243,6 +243,14 @@ def test_a_pool_of_nothing_is_refused(transports: list[Node], redundancy: int) -
         PoolTransport(transports, redundancy=redundancy)
 
 
+async def test_nodes_whose_addresses_differ_in_the_tokens_alone_are_told_apart() -> None:
+    network = MemoryNetwork()
+    names = ["http://tokA@gw/", "http://b/", "http://tokB@gw/", "http://tokC@gw/"]
+    it = PoolTransport([Node(network, name) for name in names])
+    shown = ["http://***@gw/", "http://b/", "http://***@gw/ (2)", "http://***@gw/ (3)"]
+    assert [node.address for node in it.nodes()] == shown
+
+
 # -- gaps ------------------------------------------------------------------------------------------
 
 
