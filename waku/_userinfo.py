@@ -7,10 +7,11 @@ from typing import Final
 
 __all__ = ["masked_address", "masked_text"]
 
-_NONE: Final = r"/(?![^/@]*:[^@]*@)|[\w.-]+(?::\d+)?/"
-"""Beginning of an address that has no user: a path alone, or a host with its path."""
+_NONE: Final = r"/(?![^/@]*:)|[\w.-]+(?::\d+)?/"
+"""Beginning of an address with `@` that has no user: a path alone, or a host with its path."""
 _HAS_NONE: Final = re.compile(_NONE)
-_IN_TEXT: Final = re.compile(rf"(?<!enrtree)(?<!libp2p)://(?!{_NONE})[^\s\"'<>]*@")
+_RUN: Final = re.compile(r"[^\s\"'<>]+")
+_HAS_USER: Final = re.compile(rf"(?<!enrtree)(?<!libp2p)://(?!{_NONE})")
 
 
 def masked_address(address: str) -> str:
@@ -28,4 +29,10 @@ def masked_address(address: str) -> str:
 
 def masked_text(text: str) -> str:
     """Return a text with the same done to each URL in it."""
-    return _IN_TEXT.sub("://***@", text)
+    return _RUN.sub(_masked_run, text) if "@" in text else text
+
+
+def _masked_run(found: re.Match[str]) -> str:
+    run, end = found[0], found[0].rfind("@") + 1
+    begin = _HAS_USER.search(run, 0, end)  # reads no character for two `://`, as texts are hostile
+    return f"{run[: begin.start()]}://***@{run[end:]}" if begin else run

@@ -1,9 +1,12 @@
 """What is taken for a user, and what stays readable."""
 
 import base64
+import re
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from waku import WakuClient
 from waku._userinfo import masked_address, masked_text
@@ -55,6 +58,24 @@ def test_a_user_does_not(address: str, masked: str) -> None:
 )
 def test_nor_does_one_in_an_address_that_is_malformed(address: str, masked: str) -> None:
     assert masked_address(address) == masked
+
+
+NONE = r"/(?![^/@]*:[^@]*@)|[\w.-]+(?::\d+)?/"
+SIMPLE = re.compile(rf"(?<!enrtree)(?<!libp2p)://(?!{NONE})[^\s\"'<>]*@")
+"""What is masked in a text, in one expression that reads long texts once for each `://`."""
+PIECES = ["://", "http://", "enrtree", "libp2p", "/", ":", "@", "a", "-", "1", " ", '"', "<", "\n"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_a_text_is_masked_as_the_simple_expression_says(text: str) -> None:
+    assert masked_text(text) == SIMPLE.sub("://***@", text)
+
+
+@pytest.mark.parametrize("piece", ["://", ":///", "://a/", "://a:1/", ":", "/:", "a", "1", "@"])
+def test_a_hostile_text_of_a_megabyte_is_read_through(piece: str) -> None:
+    text = piece * (1_000_000 // len(piece))
+    for end in ("", "@", " http://token@host"):
+        assert "token" not in masked_text(text + end)
 
 
 @pytest.mark.anyio
