@@ -101,6 +101,11 @@ class MuxedStream:
     local_ended: bool = False
     remote_ended: bool = False
 
+    @property
+    def is_over(self) -> bool:
+        """True if both sides have ended the stream."""
+        return self.local_ended and self.remote_ended
+
 
 class PeerNumbers:
     """The numbers of streams that a peer opens: each once, and a little out of order.
@@ -211,7 +216,13 @@ class Muxer(ABC):
                 self._finish(stream_id, stream)
 
     def reset(self, stream_id: int) -> None:
-        """Drop a stream, with all that waits on it."""
+        """Drop a stream, with all that waits on it.
+
+        If both sides have ended the stream, and the credit suffices, what waits still goes.
+        """
+        stream = self._streams.get(stream_id)
+        if stream is not None and stream.is_over and not self.waiting_bytes(stream_id):
+            return  # because `data_to_send` forgets the stream behind its end
         is_known = stream_id not in self._opening
         if self._forget(stream_id) and is_known:
             self._write_reset(stream_id)
@@ -322,8 +333,7 @@ class Muxer(ABC):
             self._forget_if_over(stream_id, stream)
 
     def _forget_if_over(self, stream_id: int, stream: MuxedStream) -> None:
-        ended = stream.local_ended and stream.remote_ended
-        if ended and not stream.waiting and stream_id not in self._sending:
+        if stream.is_over and not stream.waiting and stream_id not in self._sending:
             self._forget(stream_id)
 
     def _forget(self, stream_id: int) -> bool:

@@ -136,6 +136,31 @@ def test_a_request_and_its_answer_take_one_round_trip(muxers: tuple[str, ...]) -
     assert pair.dialler.stream_count == pair.listener.stream_count == 0
 
 
+@pytest.mark.parametrize("size", [10, INITIAL_WINDOW_BYTES + 1])
+@BOTH
+def test_a_reset_drops_nothing_that_can_still_go_once_both_sides_have_ended(
+    muxers: tuple[str, ...], size: int
+) -> None:
+    pair = connected(listener_muxers=muxers)
+    stream_id = pair.dialler.open_stream(["/echo/1"], 0)
+    pair.dialler.end(stream_id)
+    pair.listener.receive(pair.dialler.data_to_send(), 0)
+    theirs = events(pair.listener)[0].stream_id  # type: ignore[union-attr]
+    pair.listener.send(theirs, bytes(size))
+    pair.listener.end(theirs)
+    is_stuck = pair.listener.waiting_bytes(theirs) > 0
+    assert is_stuck == (muxers == YAMUX and size > INITIAL_WINDOW_BYTES)
+    pair.listener.reset(theirs)
+    pair.pump()
+    found = events(pair.dialler)
+    assert pair.listener.stream_count == pair.dialler.stream_count == 0
+    if is_stuck:
+        assert isinstance(found[-1], StreamReset)
+    else:
+        assert data_of(found, stream_id) == bytes(size)
+        assert found[-1] == RemoteEnded(stream_id)
+
+
 @BOTH
 def test_a_refused_protocol_ends_its_stream_alone(muxers: tuple[str, ...]) -> None:
     """T3: data sent ahead for it are read as the next wish."""

@@ -5,7 +5,7 @@ import pytest
 
 from tests.waku.libp2p.pair import DIALLER
 from waku.libp2p import InvalidInput, Limits, PeerId, StreamClosed
-from waku.libp2p.driver import Carrier, MessageSink
+from waku.libp2p.driver import Carrier, MessageSink, Stream
 from waku.libp2p.varint import prefixed
 
 from .memory import joined
@@ -44,6 +44,24 @@ async def test_a_message_a_stream_or_many_and_each_ends_with_the_peer() -> None:
             stream.end()
             assert await stream.receive() == b""
         assert taken == messages
+        assert both.back.connection.stream_count == 0
+
+
+async def test_a_message_that_comes_with_its_end_in_one_read_is_answered() -> None:
+    """The answer of the negotiation and the end of this half still go."""
+    taken = Taken()
+
+    async def served(stream: Stream) -> None:
+        message = await stream.receive_message(LIMIT)
+        assert message is not None
+        taken.append(message)
+
+    async with joined({"/push/1": taken.sink(), "/served/1": served}) as both:
+        for protocol in ("/push/1", "/served/1"):
+            async with both.link.open([protocol]) as stream:
+                assert await stream.request(b"message", LIMIT) is None
+                assert await stream.agreed() == protocol
+        assert taken == [b"message"] * 2
         assert both.back.connection.stream_count == 0
 
 
