@@ -20,8 +20,6 @@ __all__ = ["Mplex"]
 _NEW, _MESSAGE, _CLOSE, _RESET = 0, 2, 4, 6
 """Flags of the side that opened the stream; the other side's are one less (there is no -1)."""
 _FLAGS: Final = 8
-_PIECE_BYTES: Final = 64 * 1024
-"""Data leave in frames of at most this size, so that streams take turns on a slow link."""
 
 
 class Mplex(Muxer):
@@ -88,13 +86,9 @@ class Mplex(Muxer):
         self._numbers.take(number)
         self._peer_opens(-(number + 1), MuxedStream(by_peer=True))
 
-    def _pack(self, stream_id: int, stream: MuxedStream) -> None:
-        header = self._header(stream_id, _MESSAGE)
-        for begin in range(0, len(stream.waiting), _PIECE_BYTES):
-            piece = stream.waiting[begin : begin + _PIECE_BYTES]
-            self._out += header + varint.encode(len(piece))
-            self._out += piece
-        stream.waiting.clear()
+    def _write_data(self, stream_id: int, data: bytearray) -> None:
+        self._out += self._header(stream_id, _MESSAGE) + varint.encode(len(data))
+        self._out += data
 
     def _write_end(self, stream_id: int) -> None:
         self._out += self._header(stream_id, _CLOSE) + b"\0"

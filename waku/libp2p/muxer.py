@@ -31,6 +31,8 @@ __all__ = [
 
 LATE: Final = 64
 """Numbers that may still come after a higher one."""
+PIECE_BYTES: Final = 64 * 1024
+"""Longest data frame that is sent. Peers close a connection with a frame above 1 MiB."""
 GONE: Final = 1_024
 """Streams whose late frames are expected: the latest that are gone."""
 LATE_FRAMES: Final = 64
@@ -252,8 +254,7 @@ class Muxer(ABC):
         """Handle the frame at `start` of `_received`; return where the next begins."""
 
     @abstractmethod
-    def _pack(self, stream_id: int, stream: MuxedStream) -> None:
-        """Move what waits to `_out`, as far as the peer's credit goes."""
+    def _write_data(self, stream_id: int, data: bytearray) -> None: ...
 
     @abstractmethod
     def _write_end(self, stream_id: int) -> None: ...
@@ -263,6 +264,14 @@ class Muxer(ABC):
 
     @abstractmethod
     def _give_credit(self, stream_id: int, stream: MuxedStream, size_bytes: int) -> None: ...
+
+    def _pack(self, stream_id: int, stream: MuxedStream) -> None:
+        """Move what waits to `_out`, as far as the peer's credit goes."""
+        size = min(len(stream.waiting), stream.send_window)
+        for begin in range(0, size, PIECE_BYTES):
+            self._write_data(stream_id, stream.waiting[begin : min(begin + PIECE_BYTES, size)])
+        del stream.waiting[:size]
+        stream.send_window -= size
 
     def _open(self, stream_id: int, stream: MuxedStream, frame: bytes) -> None:
         """Add a stream of this side, which `frame` opens."""

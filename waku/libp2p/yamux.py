@@ -146,13 +146,9 @@ class Yamux(Muxer):
             if not self.waiting_bytes(stream_id):
                 self._events.append(StreamWritable(stream_id))
 
-    def _pack(self, stream_id: int, stream: MuxedStream) -> None:
-        size = min(len(stream.waiting), stream.send_window)
-        if size:
-            self._out += _frame(_DATA, 0, stream_id, size)
-            self._out += stream.waiting[:size]
-            del stream.waiting[:size]
-            stream.send_window -= size
+    def _write_data(self, stream_id: int, data: bytearray) -> None:
+        self._out += _frame(_DATA, 0, stream_id, len(data))
+        self._out += data
 
     def _write_end(self, stream_id: int) -> None:
         self._out += _frame(_WINDOW_UPDATE, _FIN, stream_id, 0)

@@ -5,6 +5,7 @@ import pytest
 from waku.libp2p import LimitExceeded, Limits, PeerViolation
 from waku.libp2p.mplex import Mplex
 from waku.libp2p.muxer import (
+    PIECE_BYTES,
     GoneAway,
     PeerNumbers,
     Received,
@@ -104,6 +105,23 @@ def test_yamux_does_not_count_credit_beyond_its_field() -> None:
     muxer.data_to_send()
     muxer.send(1, b"x" * 1_000_000)
     assert muxer.waiting_bytes(1) == 0
+
+
+@pytest.mark.parametrize("made", [Yamux, Mplex])
+def test_data_leave_in_frames_that_no_peer_refuses(made: type[Yamux | Mplex]) -> None:
+    """A peer may give credit for more than it takes in one frame."""
+    muxer, peer = made(dialler=True, limits=Limits()), made(dialler=False, limits=Limits())
+    stream_id = muxer.open_stream()
+    peer.receive(muxer.data_to_send())
+    (theirs,) = peer._streams
+    peer._streams[theirs].receive_window = 4_000_000
+    if made is Yamux:
+        muxer.receive(y(UPDATE, 0, stream_id, 4_000_000))
+    muxer.send(stream_id, b"x" * 3_000_000)
+    peer.receive(muxer.data_to_send())
+    pieces = [event for event in iter(peer.next_event, None) if isinstance(event, Received)]
+    assert b"".join(piece.data for piece in pieces) == b"x" * 3_000_000
+    assert max(len(piece.data) for piece in pieces) == PIECE_BYTES
 
 
 def test_yamux_hears_that_the_peer_goes_away_and_says_so() -> None:
