@@ -38,7 +38,7 @@ class Mplex(Muxer):
         self._next_id += 1
         name = varint.prefixed(str(stream_id).encode())
         frame = varint.encode(stream_id * _FLAGS + _NEW) + name
-        self._open(stream_id, MuxedStream(by_peer=False), frame)
+        self._open(stream_id, self._new_stream(by_peer=False), frame)
         return stream_id
 
     def _take_frame(self, start: int) -> int | None:
@@ -70,7 +70,7 @@ class Mplex(Muxer):
         kind = flag if by_opener else flag + 1
         stream = self._streams.get(stream_id)
         if stream is None:
-            self._frame_of_no_stream(stream_id)
+            self._frame_of_no_stream(stream_id, len(data))
         elif kind == _RESET:
             self._peer_reset(stream_id)
         elif kind == _CLOSE:
@@ -84,7 +84,7 @@ class Mplex(Muxer):
 
     def _open_by_peer(self, number: int) -> None:
         self._numbers.take(number)
-        self._peer_opens(-(number + 1), MuxedStream(by_peer=True))
+        self._peer_opens(-(number + 1), self._new_stream(by_peer=True))
 
     def _write_data(self, stream_id: int, data: bytearray) -> None:
         self._out += self._header(stream_id, _MESSAGE) + varint.encode(len(data))
@@ -98,6 +98,9 @@ class Mplex(Muxer):
 
     def _give_credit(self, stream_id: int, stream: MuxedStream, size_bytes: int) -> None:
         pass  # mplex has no flow control
+
+    def _new_stream(self, *, by_peer: bool) -> MuxedStream:
+        return MuxedStream(by_peer, receive_window=self._limits.stream_buffer_bytes)
 
     @staticmethod
     def _header(stream_id: int, kind: int) -> bytes:

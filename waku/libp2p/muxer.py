@@ -35,8 +35,8 @@ PIECE_BYTES: Final = 64 * 1024
 """Longest data frame that is sent. Peers close a connection with a frame above 1 MiB."""
 GONE: Final = 1_024
 """Streams whose late frames are expected: the latest that are gone."""
-LATE_FRAMES: Final = 64
-"""Late frames of such a stream: what a peer sent before it heard of the reset."""
+LATE_BYTES: Final = 64
+"""Late bytes of such a stream beyond its window. A frame without data counts as a byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class MuxedStream:
 
     by_peer: bool
     receive_window: int = 0
-    """Bytes that the peer may still send (yamux)."""
+    """Bytes that the peer may still send. With mplex, those expected after a reset."""
     send_window: int = sys.maxsize
     """Bytes that may still be sent to the peer (yamux)."""
     unconsumed: int = 0
@@ -160,7 +160,7 @@ class Muxer(ABC):
         self._sending: dict[int, None] = {}
         """Streams on which something may leave, in this order."""
         self._gone: dict[int, int] = {}
-        """Streams that are gone, and how many late frames of each are expected."""
+        """Late bytes that are expected of each stream that is gone: sent before the peer knew."""
 
     def next_event(self) -> MuxerEvent | None:
         """Return the oldest event that was not handed out yet."""
@@ -283,7 +283,7 @@ class Muxer(ABC):
         """Add a stream of the peer; reset it where there are too many."""
         self._budget.charge(STREAM, "new streams")
         if self._by_peer >= self._limits.streams_by_peer:
-            self._expect_late_frames(stream_id)
+            self._expect_late_frames(stream_id, stream)
             self._write_reset(stream_id)
             return False
         self._streams[stream_id] = stream
@@ -315,23 +315,27 @@ class Muxer(ABC):
 
     def _peer_reset(self, stream_id: int) -> None:
         stream = self._streams.get(stream_id)
-        if stream is not None and self._forget(stream_id):
+        if stream is not None:
+            stream.remote_ended = True
+            self._forget(stream_id)
             if not stream.local_ended:
                 self._nonsense("resets")
             self._events.append(StreamReset(stream_id, "the peer reset it"))
 
-    def _frame_of_no_stream(self, stream_id: int) -> None:
+    def _frame_of_no_stream(self, stream_id: int, size_bytes: int) -> None:
         """Pay for a frame whose stream is unknown: cheap where it was open a moment ago (T5)."""
-        if left := self._gone.get(stream_id):
-            self._gone[stream_id] = left - 1
+        left = self._gone.get(stream_id, 0) - max(size_bytes, 1)
+        if left >= 0:
+            self._gone[stream_id] = left
         else:
             self._nonsense("frames for no stream")
 
     def _nonsense(self, what: str) -> None:
         self._budget.charge(NONSENSE, what)
 
-    def _expect_late_frames(self, stream_id: int) -> None:
-        self._gone[stream_id] = LATE_FRAMES
+    def _expect_late_frames(self, stream_id: int, stream: MuxedStream) -> None:
+        window = 0 if stream.remote_ended else stream.receive_window
+        self._gone[stream_id] = window + LATE_BYTES
         if len(self._gone) > GONE:
             del self._gone[next(iter(self._gone))]
 
@@ -352,7 +356,7 @@ class Muxer(ABC):
         self._buffered -= stream.unconsumed
         self._by_peer -= stream.by_peer
         self._opening.pop(stream_id, None)
-        self._expect_late_frames(stream_id)
+        self._expect_late_frames(stream_id, stream)
         return True
 
     def _write_control(self, frame: bytes) -> None:

@@ -71,7 +71,7 @@ class Yamux(Muxer):
         end: int = begin + length
         if end > len(self._received):
             return None
-        stream = self._stream_of(stream_id, flags)
+        stream = self._stream_of(stream_id, flags, length)
         if stream is not None and length:
             self._data(stream_id, stream, bytes(memoryview(self._received)[begin:end]))
         if flags:
@@ -100,14 +100,14 @@ class Yamux(Muxer):
         else:
             raise PeerViolation(f"a yamux frame of the unknown type {kind}")
 
-    def _stream_of(self, stream_id: int, flags: int) -> MuxedStream | None:
+    def _stream_of(self, stream_id: int, flags: int, size_bytes: int = 0) -> MuxedStream | None:
         """The frame's stream; None for one that is gone, which is normal after a reset (T5)."""
         if not flags & _SYN:
             if stream_id == _SESSION:
                 raise PeerViolation("a yamux frame of a stream names the session")
             stream = self._streams.get(stream_id)
             if stream is None:
-                self._frame_of_no_stream(stream_id)
+                self._frame_of_no_stream(stream_id, size_bytes)
             return stream
         if stream_id == _SESSION or (stream_id % 2 == 1) == self._dialler:
             raise PeerViolation(f"the peer opens stream {stream_id}, a number of this side")

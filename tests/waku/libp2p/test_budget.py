@@ -5,14 +5,15 @@ from collections.abc import Callable
 import pytest
 
 from waku.libp2p import Connected, LimitExceeded, Limits
-from waku.libp2p.budget import TURN, Budget
+from waku.libp2p.budget import FRAME, NONSENSE, TURN, Budget
 from waku.libp2p.mplex import Mplex
 from waku.libp2p.multistream import MULTISTREAM, line
-from waku.libp2p.muxer import LATE_FRAMES
+from waku.libp2p.muxer import LATE_BYTES
+from waku.libp2p.yamux import INITIAL_WINDOW_BYTES as WINDOW
 from waku.libp2p.yamux import Yamux
 
 from .pair import connected, events
-from .test_muxers import ACK, OPEN, PING, RST, SYN, UPDATE, m, y
+from .test_muxers import ACK, DATA, OPEN, PING, RST, SYN, UPDATE, m, y
 
 LIMITS = Limits(frames_per_s=500)
 """A burst of 1,000 frames, of 10 that are nonsense."""
@@ -67,7 +68,40 @@ def test_late_frames_of_a_stream_that_is_gone_are_normal() -> None:
     muxer = mplex()
     muxer.receive(m(0, 0))
     muxer.reset(-1)
-    assert taken(muxer, lambda _: m(0, 2, b"late")) >= LATE_FRAMES
+    assert taken(muxer, lambda _: m(0, 2, b"late")) >= LATE_BYTES
+
+
+@pytest.mark.parametrize("refused", [False, True])
+@pytest.mark.parametrize("is_yamux", [True, False], ids=["yamux", "mplex"])
+def test_late_frames_are_cheap_up_to_the_window_and_dear_beyond(
+    is_yamux: bool, refused: bool
+) -> None:
+    limits = Limits(frames_per_s=500, stream_buffer_bytes=WINDOW, streams_by_peer=1)
+    muxer = (Yamux if is_yamux else Mplex)(dialler=False, limits=limits)
+    muxer.receive(OPEN if is_yamux else m(0, 0))
+    if refused:
+        muxer.receive(y(UPDATE, SYN, 3) if is_yamux else m(1, 0))
+    else:
+        muxer.reset(1 if is_yamux else -1)
+
+    def late(data: bytes) -> float:
+        """The price of a frame."""
+        before = muxer._budget._left
+        frame = y(DATA, 0, 1 + 2 * refused, data=data) if is_yamux else m(refused, 2, data)
+        muxer.receive(frame)
+        return before - muxer._budget._left
+
+    assert {late(bytes(1_024)) for _ in range(WINDOW // 1_024)} == {FRAME}
+    assert late(bytes(LATE_BYTES)) == FRAME
+    assert late(b"x") == FRAME + NONSENSE
+
+
+@pytest.mark.parametrize("is_yamux", [True, False], ids=["yamux", "mplex"])
+def test_a_peer_that_reset_a_stream_has_no_window_left_on_it(is_yamux: bool) -> None:
+    muxer = yamux() if is_yamux else mplex()
+    muxer.receive(OPEN + y(UPDATE, RST, 1) if is_yamux else m(0, 0) + m(0, 6))
+    data = bytes(LATE_BYTES + 1)
+    assert taken(muxer, lambda _: y(DATA, 0, 1, data=data) if is_yamux else m(0, 2, data)) < 10
 
 
 def test_time_fills_the_budget_again_up_to_the_burst() -> None:
