@@ -45,7 +45,7 @@ class Limits:
     """Frames that the peer may send, with a burst of two seconds. The connection ends beyond. New
     streams and pings count several times, nonsense 100 times (`budget`)."""
     write_ms: int = 30_000
-    """A connection whose socket takes nothing for this long is closed."""
+    """A connection is closed if bytes wait and its socket takes less than 16 KiB in this time."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

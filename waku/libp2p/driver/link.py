@@ -39,8 +39,9 @@ __all__ = ["Handler", "Link", "now_ms"]
 Handler = Callable[[Stream], Awaitable[None]]
 """What serves a stream that the peer opened. When it returns, the stream is ended."""
 
-PIECE_BYTES: Final = 256 * 1024
-"""So much is given to the socket at once: it is stuck if it does not take that."""
+PIECE_BYTES: Final = 16 * 1024
+"""Bytes that the socket gets at once. Small, because a slow peer is not stuck: it must take them
+within `write_ms`."""
 LINGER_S: Final = 10.0
 """So long a served stream waits for the peer's end before it is reset."""
 
@@ -303,7 +304,9 @@ class Link:
     def _end_if_stuck(self) -> None:
         write_ms, since_ms = self.connection.limits.write_ms, self._writing_since_ms
         if since_ms is not None and now_ms() >= since_ms + write_ms:
-            raise PeerViolation(f"the socket took nothing for {write_ms} ms (`write_ms`)")
+            raise PeerViolation(
+                f"the socket took less than {PIECE_BYTES} bytes in {write_ms} ms (`write_ms`)"
+            )
 
     def _look_again(self) -> None:
         """Wake the watch if something is due before it would look."""

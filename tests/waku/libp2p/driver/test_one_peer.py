@@ -133,7 +133,7 @@ async def test_a_socket_that_takes_nothing_ends_the_connection() -> None:
         await anyio.sleep(6.9)
         assert both.ended == []
         await anyio.sleep(0.2)
-        await ended(both, "the socket took nothing for 7000 ms (`write_ms`)")
+        await ended(both, "the socket took less than 16384 bytes in 7000 ms (`write_ms`)")
 
 
 async def test_a_slow_socket_is_no_stuck_one() -> None:
@@ -150,6 +150,25 @@ async def test_a_slow_socket_is_no_stuck_one() -> None:
         both.back._pipe.send = slowly  # type: ignore[method-assign]
         async with both.link.open(["/answer/1"]) as stream:
             assert await stream.receive_exactly(1_000_000) == bytes(1_000_000)
+        assert both.ended == []
+
+
+async def test_a_socket_that_takes_a_kilobyte_a_second_is_no_stuck_one() -> None:
+    async def answer(stream: Stream) -> None:
+        await stream.send(b"")  # the negotiation has a deadline of its own
+        await stream.send(bytes(100_000))
+
+    async with joined({"/answer/1": answer}) as both:
+        send = both.back._pipe.send
+
+        async def slowly(item: bytes) -> None:
+            for begin in range(0, len(item), 1_000):
+                await anyio.sleep(1)
+                await send(item[begin : begin + 1_000])
+
+        both.back._pipe.send = slowly  # type: ignore[method-assign]
+        async with both.link.open(["/answer/1"]) as stream:
+            assert await stream.receive_exactly(100_000) == bytes(100_000)
         assert both.ended == []
 
 
