@@ -29,8 +29,8 @@ class Limits:
     negotiating_streams: int = 256
     """Streams by the peer whose protocol is not agreed yet. js-waku opens some ahead (T10)."""
     stream_buffer_bytes: int = 4 * MEBIBYTE
-    """Received and not consumed, or waiting for the peer's window, on one stream; the stream is
-    reset beyond. mplex has no flow control, so a slow reader meets it."""
+    """Received and not consumed on one stream; the stream is reset beyond. mplex has no flow
+    control, so a slow reader meets it."""
     connection_buffer_bytes: int = 8 * MEBIBYTE
     """The same, on all streams together; the connection ends beyond."""
     frame_bytes: int = MEBIBYTE
