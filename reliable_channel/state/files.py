@@ -65,8 +65,8 @@ def summary(path: Path) -> StateSummary:
         identity = _identity(connection, path)
         log = ChangeLog()
         writes = _read_changes(log, connection, path)
-        beside = [Path(f"{path}{end}") for end in BESIDE[:1]]
-        sizes = [file.stat().st_size for file in (path, *beside) if file.exists()]
+        wal = Path(f"{os.path.realpath(path)}-wal")
+        sizes = [file.stat().st_size for file in (path, wal) if file.exists()]
         return StateSummary(
             path=str(path),
             channel_id=identity.channel_id,
@@ -170,6 +170,7 @@ def restore(copy: Path, path: Path) -> Path | None:
     """
     if problems := _damage(copy):
         raise StateCorrupt(problems[0])
+    path = Path(os.path.realpath(path))  # the WAL and the count lie beside it
     earlier = None
     with _reading(copy) as whole, _owned(path):
         identity = _identity(whole, copy)
@@ -232,7 +233,8 @@ def is_in_use(path: Path) -> bool:
 
 @contextmanager
 def _owned(path: Path) -> Iterator[None]:
-    ownership = Ownership(Path(os.path.realpath(path)))
+    path = Path(os.path.realpath(path))
+    ownership = Ownership(path)
     existed = path.exists()
     ownership.take()
     try:

@@ -113,6 +113,37 @@ async def test_a_copy_of_another_participant_or_a_damaged_one_is_not_restored(
     assert files.restore(path, tmp_path / "new" / "alice.db") is None
 
 
+@pytest.fixture
+def link(path: Path) -> Path:
+    link = path.parent / "links" / "bot.db"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    return link
+
+
+async def test_a_link_stands_for_the_file_that_it_names(
+    path: Path, link: Path, tmp_path: Path
+) -> None:
+    async with alice(link) as channel:
+        await send(channel, "before")
+        files.backup(link, tmp_path / "copy.db")
+        await send(channel, "after")
+        assert files.summary(link).size_bytes == files.summary(path).size_bytes
+    restore_through(link, path, tmp_path / "copy.db")
+
+
+def restore_through(link: Path, path: Path, copy: Path) -> None:
+    earlier = files.restore(copy, link)
+    assert earlier is not None and files.summary(earlier).messages == 2
+    assert link.readlink() == path and files.summary(path).messages == 1
+    assert "lacks the last" in files.check(link)[0]
+
+
+def test_a_link_to_a_missing_file_stays(path: Path, link: Path) -> None:
+    assert not files.is_in_use(link)
+    assert link.readlink() == path and not path.exists()
+
+
 async def test_check_names_what_is_wrong(path: Path, tmp_path: Path) -> None:
     async with alice(path) as channel:
         await send(channel, *map(str, range(20)))
