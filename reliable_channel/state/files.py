@@ -147,14 +147,20 @@ def backup(path: Path, copy: Path) -> None:
         raise StateUnavailable(f"{copy} exists; give another path for the copy")
     with _reading(path) as connection:
         _identity(connection, path)
-        _copy(connection, copy, os.O_EXCL)
+        _copy(connection, copy)
 
 
-def _copy(connection: sqlite3.Connection, path: Path, flags: int = 0) -> None:
+def _copy(connection: sqlite3.Connection, path: Path) -> None:
+    """Copy to a new file; remove it where that fails."""
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | flags, PRIVATE_FILE))
-        with closing(sqlite3.connect(path)) as target:
-            connection.backup(target)
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, PRIVATE_FILE))
+        try:
+            with closing(sqlite3.connect(path)) as target:
+                connection.backup(target)
+        except BaseException:
+            for end in ("", "-journal"):
+                Path(f"{path}{end}").unlink(missing_ok=True)
+            raise
     except (OSError, sqlite3.Error) as error:
         raise StateUnavailable(f"{path} cannot be written: {error}") from error
 
@@ -184,11 +190,15 @@ def restore(copy: Path, path: Path) -> Path | None:
                     "path of the participant that the copy belongs to"
                 )
             earlier = Path(f"{path}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")
-            for end in ("", *BESIDE):
-                if Path(f"{path}{end}").exists():
-                    Path(f"{path}{end}").rename(f"{earlier}{end}")
-        _copy(whole, path)
-        path.chmod(PRIVATE_FILE)
+        new = Path(f"{path}.restoring")
+        new.unlink(missing_ok=True)
+        _copy(whole, new)
+        for end in BESIDE if earlier is None else ("", *BESIDE):
+            if earlier is None:
+                Path(f"{path}{end}").unlink(missing_ok=True)
+            elif Path(f"{path}{end}").exists():
+                Path(f"{path}{end}").rename(f"{earlier}{end}")
+        new.replace(path)
     return earlier
 
 

@@ -1,6 +1,7 @@
 """State files from outside: real files of real channels, in use, damaged, old and not ours."""
 
 import json
+import resource
 import sqlite3
 from base64 import b64decode
 from collections.abc import AsyncIterator
@@ -142,6 +143,47 @@ def restore_through(link: Path, path: Path, copy: Path) -> None:
 def test_a_link_to_a_missing_file_stays(path: Path, link: Path) -> None:
     assert not files.is_in_use(link)
     assert link.readlink() == path and not path.exists()
+
+
+async def test_a_copy_without_room_leaves_everything_as_it_was(path: Path, tmp_path: Path) -> None:
+    async with alice(path) as channel:
+        await send(channel, "before")
+        files.backup(path, tmp_path / "copy.db")
+        await send(channel, "after")
+    copy_without_room(path, tmp_path / "copy.db")
+
+
+def copy_without_room(path: Path, copy: Path) -> None:
+    whole, names = path.read_bytes(), {*path.parent.iterdir()}
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) // 2, before[1]))
+    try:
+        with pytest.raises(StateUnavailable, match="cannot be written"):
+            files.restore(copy, path)
+        with pytest.raises(StateUnavailable, match="cannot be written"):
+            files.backup(path, path.with_name("another.db"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (path.read_bytes(), {*path.parent.iterdir()}) == (whole, names)
+    Path(f"{path}.restoring").write_bytes(b"what a killed process leaves")
+    assert files.restore(copy, path) is not None
+    assert files.summary(path).messages == 1
+
+
+async def test_a_wal_without_its_file_is_not_applied_to_a_copy(path: Path, tmp_path: Path) -> None:
+    async with alice(path) as channel:
+        await send(channel, "before")
+        files.backup(path, tmp_path / "copy.db")
+        await send(channel, "after")
+        wal = copyfile(f"{path}-wal", tmp_path / "wal")
+    restore_beside(wal, path, tmp_path / "copy.db")
+
+
+def restore_beside(wal: Path, path: Path, copy: Path) -> None:
+    path.unlink()
+    wal.rename(f"{path}-wal")
+    assert files.restore(copy, path) is None
+    assert files.summary(path).messages == 1
 
 
 async def test_check_names_what_is_wrong(path: Path, tmp_path: Path) -> None:
