@@ -198,7 +198,7 @@ class Segments:
         """Add a segment; what is none is delivered as it is."""
         found = recognised(received.content, self._layouts)
         if found is None:
-            self._heard(BARE)
+            self._heard(BARE, received)
             yield Emitted(received, (number,))
             return
         segment, layout = found
@@ -207,7 +207,7 @@ class Segments:
             if isinstance(outcome, PayloadReassembled):
                 # Those who send short payloads bare cut long ones all the same.
                 if segment.data_segment_count == 1 or self._form is not None:
-                    self._heard(layout.name)
+                    self._heard(layout.name, received)
                 yield Emitted(replace(received, content=outcome.payload), _numbers(outcome.tokens))
             elif isinstance(outcome, Discarded):
                 yield Emitted(_event(outcome), (number,))
@@ -228,8 +228,10 @@ class Segments:
         for outcome in self._reassembler.on_deadline(now_ms):
             yield _emitted(outcome)
 
-    def _heard(self, form: str) -> None:
-        """Another participant sent a whole payload in this form."""
+    def _heard(self, form: str, received: MessageReceived) -> None:
+        """Follow the form of a payload that `received` completes, unless it is a redelivery."""
+        if received.redelivered:
+            return  # other payloads were heard since
         if form in self._forms and self._form is not self._forms[form]:
             self._form = self._forms[form]
             self._recorder.put(CHANNEL, FORM, form)

@@ -173,6 +173,21 @@ def test_the_form_outlives_a_restart() -> None:
     assert form(again) == BARE
 
 
+def test_what_is_emitted_again_after_a_restart_tells_no_form() -> None:
+    disk = MemoryStateStore()
+    alice = Peer("alice", disk, **NIM)
+    Stranger("bob").says(alice, b"bare")
+    Stranger("carol").says(alice, only_segment(LIP_243_V01))
+    alice.write()
+    alice.engine.confirm(alice.of(MessageReceived)[1])
+    alice.end_step()
+    alice.write()
+    again = Peer("alice", disk, **NIM)
+    again.write()
+    assert [event.content for event in again.of(MessageReceived)] == [b"bare"]
+    assert form(again) == LIP_243_V01.name
+
+
 def test_a_form_that_cannot_be_followed_any_more_is_forgotten() -> None:
     disk = MemoryStateStore()
     alice = Peer("alice", disk, **NIM)
