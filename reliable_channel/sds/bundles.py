@@ -180,10 +180,10 @@ class Bundles:
         )
         left_bytes = min(left_bytes, PACKED_BYTES)
         for key in self._lacking:
+            if len(chosen) == MAX_BUNDLED_MESSAGES:
+                break
             data = self._held(key[1], chosen[-1][1] if chosen else self._sent_last)
             if data is not None and chosen and len(data) > left_bytes:
-                break
-            if len(chosen) == MAX_BUNDLED_MESSAGES:
                 break
             chosen.append(key)
             messages.append(data or b"")

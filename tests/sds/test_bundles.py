@@ -86,6 +86,20 @@ def test_no_bundle_has_more_messages_than_are_read() -> None:
     assert (len(read.messages), has_more) == (MAX_BUNDLED_MESSAGES, True)
 
 
+def test_no_message_is_made_that_the_bundle_has_no_place_for() -> None:
+    names, made = [f"m{n}" for n in range(MAX_BUNDLED_MESSAGES + 1)], list[str]()
+
+    def make(name: str, _: str | None) -> bytes:
+        made.append(name)
+        return b"x"
+
+    it = Bundles("b", Observations(), Random(1).random, make)
+    for number, name in enumerate(names):
+        it.lacks((number, name), 0)
+    assert it.due_ms is not None and it.take(it.due_ms)
+    assert made == names[:MAX_BUNDLED_MESSAGES]
+
+
 @pytest.mark.parametrize("data", [
     b"", b"no", zlib.compress(b"\x1a"), zlib.compress(b"\x1a\x05ab"), zlib.compress(b"\x0a\x00"),
     zlib.compress(b"\x1a\x01x")[:-3], packed([b"x" * MAX_UNPACKED_BYTES]),
