@@ -51,7 +51,7 @@ class Segmentation(Protocol):
     """How payloads become the content of SDS messages, and back."""
 
     def restore(self, form: Value) -> None:
-        """Continue with the `FORM` of before a restart, if there was one."""
+        """Send in the saved `FORM` from now on; None changes nothing."""
         ...
 
     def split(self, payload: bytes) -> list[bytes]:
@@ -84,7 +84,7 @@ class NoSegmentation:
     """Every payload is one message as it is, as with js-waku."""
 
     def restore(self, form: Value) -> None:
-        """Keep to the only form."""
+        """Do nothing: there is only one form."""
 
     def split(self, payload: bytes) -> list[bytes]:
         """The payload itself."""
@@ -170,7 +170,7 @@ class Segments:
         )
 
     def restore(self, form: Value) -> None:
-        """Continue with the form of before a restart, if it can still be followed."""
+        """Send in the saved form from now on, if the options still allow it."""
         if form in self._forms:
             self._form = self._forms[str(form)]
 

@@ -23,9 +23,9 @@ from .wire.codec import MAX_BUNDLED_MESSAGES
 from .wire.fields import leading_values
 
 BUNDLE_BYTES: Final = 100_000
-"""Of a bundle as it is broadcast."""
+"""Length limit of a bundle on the air, except for a single message."""
 PACKED_BYTES: Final = 1024 * 1024
-"""Of messages in one bundle, but for a single message that is longer."""
+"""Limit of the messages in a bundle before compression. A single message may be longer."""
 MAX_UNPACKED_BYTES: Final = 2 * 1024 * 1024
 """A bundle that becomes longer is not read."""
 FIRST_BUNDLE_BYTES: Final = 8_000
@@ -35,7 +35,7 @@ MAX_LACKING: Final = 50_000
 PAUSE_MS: Final = 250
 """Between two bundles, at least: they are long, and others are to hear the first."""
 MAX_COPIES: Final = 3
-"""Of an answer that several lack."""
+"""Limit of the broadcasts of one answer that several participants lack."""
 SAME_MS: Final = 10_000
 """How long after a bundle an answer is to those that lost it."""
 LOST_BY: Final = 2
@@ -43,8 +43,8 @@ LOST_BY: Final = 2
 BUNDLES: Final = 80
 BUNDLES_EVERY_MS: Final = 1_000
 ON_AIR_SCALES: Final = 2
-"""Of D: how long a message is not broadcast after it was in a bundle: a participant
-that lacks it asked before."""
+"""Multiple of the delay D in which a message is not broadcast a second time. A request in this time
+was sent before the first broadcast arrived."""
 LEAVES: Final = 3
 """How often a message is left to another participant that answers."""
 YIELDS: Final = 20
@@ -88,7 +88,7 @@ class Bundles:
         self._sent_last: str | None = None
         """The message that was broadcast last in this answer."""
         self._ratio = 1.0
-        """Of the length of messages to that of the last bundle with them."""
+        """Compression ratio of the last bundle: bytes of messages for each byte on the air."""
         self._lacked_by = 1
         """How many participants, as far as is known, lack the same."""
         self._copies_left = 0
@@ -226,8 +226,10 @@ def packed(bundle: Sequence[bytes]) -> bytes:
 
 
 def readable(said: Reconciling, sender_id: str) -> tuple[Bundle, bool]:
-    """What is read of what was broadcast, if compressed in proportion to its bytes on the air; and
-    whether it had more."""
+    """Return the messages to read, and True if the broadcast has more.
+
+    The bytes on the air limit the messages, so that a short broadcast cannot cost much.
+    """
     left_bytes, messages = len(said.packed) + sum(map(_air_bytes, said.bundle)), messages_of(said)
     bundle = Bundle(sender_id, deque())
     for data in messages[:MAX_BUNDLED_MESSAGES]:
@@ -248,8 +250,10 @@ def messages_of(said: Reconciling) -> tuple[bytes, ...]:
 
 
 def unpacked(data: bytes) -> tuple[bytes, ...]:
-    """What `packed` made, or of more messages than a bundle has one more; nothing where it is
-    invalid, or becomes too long."""
+    """Decompress the messages of `packed`, at most one more than a bundle may have.
+
+    Return nothing if the data are invalid, or longer than `MAX_UNPACKED_BYTES`.
+    """
     stream = zlib.decompressobj()
     try:
         plain = stream.decompress(data, MAX_UNPACKED_BYTES)

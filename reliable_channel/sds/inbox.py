@@ -14,11 +14,12 @@ from .pacing import Bucket
 ENTRY_BYTES: Final = 512
 """What a message costs beside its bytes: objects while it waits, and work once it is taken."""
 INBOX_BYTES: Final = 4 * 1024 * 1024
-"""Of messages that wait, `ENTRY_BYTES` for each included; more are dropped, and asked for again."""
+"""Limit of all waiting messages, with `ENTRY_BYTES` for each. Messages beyond it are dropped, and
+requested again later."""
 OPENED_BYTES: Final = 4 * 1024 * 1024
-"""Of messages that are taken at once, counted likewise: 5,000 short ones."""
+"""Budget of messages taken at once, with `ENTRY_BYTES` for each: 5,000 short messages."""
 OPENED_BYTES_PER_S: Final = 512 * 1024
-"""And in each second from then on: 600 short ones, some 10 % of a core."""
+"""Budget that each further second adds: 600 short messages, about 10 % of a core."""
 PAUSE_MS: Final = 20
 """Between steps where the budget is spent, so that few steps take several messages each."""
 
@@ -63,7 +64,10 @@ class Inbox:
         return made_room
 
     def take(self, now_ms: int) -> tuple[bytes, Bundle] | None:
-        """A message, and the bundle that had it; None where none waits, or the budget is spent."""
+        """Remove and return a message and its bundle.
+
+        Return None if no message waits, or if the budget is spent.
+        """
         if not self._waiting:
             return None
         bundle = next(iter(self._waiting.values()))[0]
