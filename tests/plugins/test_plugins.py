@@ -191,11 +191,8 @@ class Sick(MemoryTransport):
         return super().envelope(payload, **values)
 
 
-LOST = LookupError("lost my way")
-
-
 def failing() -> object:
-    raise LOST
+    raise LookupError("lost my way")
 
 
 OWNER = Owner("plugin 'pigeons': transport 'pigeon'")
@@ -216,12 +213,17 @@ async def use(transport: Transport) -> None:
     "ill", ["open", "envelope", "publish", "receive", "by_hash", "by_time", "aclose"]
 )
 async def test_an_error_of_a_transport_keeps_its_type_and_names_the_plugin_once(ill: str) -> None:
-    transport = PluginTransport(Sick(ill, failing), OWNER)
+    lost = LookupError("lost my way")  # the same error each time
+
+    def lose() -> object:
+        raise lost
+
+    transport = PluginTransport(Sick(ill, lose), OWNER)
     for _ in range(2):
         with pytest.raises(LookupError) as raised:
             await use(transport)
         assert raised.value.__notes__ == [OWNER.note]
-    await use(PluginTransport(Sick("", failing), OWNER))
+    await use(PluginTransport(Sick("", lose), OWNER))
 
 
 class Working(MemoryTransport):
