@@ -65,7 +65,7 @@ def summary(path: Path) -> StateSummary:
         identity = _identity(connection, path)
         log = ChangeLog()
         writes = _read_changes(log, connection, path)
-        wal = Path(f"{os.path.realpath(path)}-wal")
+        wal = Path(f"{_target(path)}-wal")
         sizes = [file.stat().st_size for file in (path, wal) if file.exists()]
         return StateSummary(
             path=str(path),
@@ -88,7 +88,7 @@ def check(path: Path) -> list[str]:
 
     Takes about a second for each 100 MB. Raises nothing for a damaged file.
     """
-    path = Path(os.path.realpath(path))  # the WAL and the count lie beside it
+    path = _target(path)
     if problems := _damage(path):
         return problems
     with _reading(path) as connection:
@@ -176,7 +176,7 @@ def restore(copy: Path, path: Path) -> Path | None:
     """
     if problems := _damage(copy):
         raise StateCorrupt(problems[0])
-    path = Path(os.path.realpath(path))  # the WAL and the count lie beside it
+    path = _target(path)
     earlier = None
     with _reading(copy) as whole, _owned(path):
         identity = _identity(whole, copy)
@@ -241,9 +241,14 @@ def is_in_use(path: Path) -> bool:
         return False
 
 
+def _target(path: Path) -> Path:
+    """Return the file that a link names, since the WAL and the count of writes lie beside it."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
 @contextmanager
 def _owned(path: Path) -> Iterator[None]:
-    path = Path(os.path.realpath(path))
+    path = _target(path)
     ownership = Ownership(path)
     existed = path.exists()
     ownership.take()
@@ -264,7 +269,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     """
     if not path.is_file():
         raise StateUnavailable(f"{path} is not a file; `reliable-channel state list` shows files")
-    path = Path(os.path.realpath(path))
+    path = _target(path)
     # Without a WAL nobody writes, and a read-only directory is readable all the same.
     how = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
     with _errors(path):
