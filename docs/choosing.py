@@ -61,7 +61,7 @@ def short_page(page: Path) -> str:
     for name, purpose in FOUR_PRESETS.items():
         cost = measured[f"{name}, Store"]
         lines.append(
-            f"| `{name}` | {purpose} | {cost.bytes_per_message / 1000:.1f} kB "
+            f"| **{name}** | {purpose} | {cost.bytes_per_message / 1000:.1f} kB "
             f"| {seconds(cost.latency_p95_ms)} | {seconds(cost.acknowledgement_p50_ms)} |"
         )
     return _SHORT.sub(lambda found: found[1] + "\n".join([*lines, ""]), page.read_text())
