@@ -358,7 +358,7 @@ def _check_format(path: Path) -> None:
     if header.startswith(LINE):
         try:
             values = json.loads(header)
-        except ValueError:
+        except (ValueError, RecursionError):
             return  # torn
         if values["event"] != "journal_opened":
             return

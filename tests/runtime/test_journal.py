@@ -335,3 +335,11 @@ def test_a_file_of_something_else_is_refused_unchanged(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="got 'something else'"):
         Journal(path, channel_id="c", sender_id="a", content_topic="t")
     assert path.read_text() == "buy milk\n"
+
+
+def test_a_first_line_that_cannot_be_read_does_not_stop_the_channel(tmp_path: Path) -> None:
+    path = tmp_path / "alice.jsonl"
+    path.write_text('{"event":"wire_in","deep":' + "[" * 60_000 + "\n")
+    with Journal(path, channel_id="c", sender_id="a", content_topic="t") as journal:
+        journal.closed(1)
+    assert path.read_text().endswith('{"event":"journal_closed","at_ms":1}\n')
