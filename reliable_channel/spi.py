@@ -2,8 +2,8 @@
 
 The public names are those of `reliable_channel`, `.events`, `.errors`, `.options`, `.segmentation`,
 `.sds` and `.sds.declared`, which declares and checks options, also those of a plugin. A plugin that
-uses nothing else works with every version that this one promises to be compatible with. `hooks.py`
-is the manual of the hooks, docs/plugins.md the guide.
+uses nothing else works with every version that this one promises to be compatible with.
+`_plugins/hooks.py` is the manual of the hooks, docs/plugins.md the guide.
 
 Names are loaded when they are used, so that a plugin of one hook does not load what it takes to
 fill the others.
@@ -80,8 +80,8 @@ if TYPE_CHECKING:
         StoreUnavailable,
         Transport,
         TransportError,
+        WakuFraming,
         WakuSettings,
-        Wrapping,
         has_store,
     )
 
@@ -165,7 +165,7 @@ _HOMES: Final = {
         "Transport",
         "TransportError",
         "WakuSettings",
-        "Wrapping",
+        "WakuFraming",
         "has_store",
     ),
 }
@@ -246,10 +246,10 @@ __all__ = [
     "TransportError",
     "Unacknowledged",
     "Value",
+    "WakuFraming",
     "WakuSettings",
     "WireProfile",
     "Withdrawing",
-    "Wrapping",
     "has_store",
     "hookimpl",
     "lazy_command",

@@ -71,7 +71,7 @@ class Driver:
             self.let_out(steps, now_ms)
         if engine.unwritten and engine.unwritten.wakes_writer:
             self.to_write.notify()
-        if engine.sealed:
+        if engine.to_decrypt:
             self.to_open.notify()
         if engine.core.is_missing_something:
             self.to_fetch.notify()

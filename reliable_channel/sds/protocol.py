@@ -33,7 +33,7 @@ from .profile import SPEC, WireProfile, understood
 from .receiving import Arrival, Outcome, Receiver
 from .references.incoming import MissingEntry
 from .restoring import restore
-from .search import References
+from .search import ReferenceSearch
 from .sending import Sender
 from .signing import Signing
 from .state import ChannelState
@@ -99,7 +99,7 @@ class SdsProtocol:
         self._sender = Sender(state, id_function or profile.id_function, random, signing)
         self._delivery = Delivery(state)
         self._listen_to = understood(profile) if listen_to is None else tuple(listen_to)
-        self._references = References(state, self._delivery)
+        self._references = ReferenceSearch(state, self._delivery)
         self._receiver = Receiver(
             state,
             self._delivery,
@@ -288,7 +288,7 @@ class SdsProtocol:
         """Broadcast own messages again, acknowledged or not."""
         for message_id in tuner.take_copies(now_ms):
             if data := self._state.held(message_id):
-                self._state.broadcast(OutgoingKind.REPAIR, message_id, data, is_spare=True)
+                self._state.broadcast(OutgoingKind.REPAIR, message_id, data, is_redundant=True)
 
     def _tuned_deadlines(self, tuner: "Tuner") -> Sequence[int | None]:
         reconciliation = self._state.reconciliation
@@ -400,7 +400,7 @@ class SdsProtocol:
         return self.outgoing_buffer.entries.keys()
 
     @property
-    def room(self) -> int:
+    def capacity_left(self) -> int:
         """How many more own messages may wait for an acknowledgement."""
         return self.options.limits.outgoing_messages - len(self.outgoing_buffer)
 
@@ -409,7 +409,7 @@ class SdsProtocol:
         buffer, reconciliation = self.incoming_buffer, self._state.reconciliation
         return Progress(
             received=self.counters.delivered,
-            missing=len(buffer.missing) + len(buffer.unseen) + len(buffer.parked),
+            missing=len(buffer.missing) + len(buffer.queued) + len(buffer.parked),
             lost=len(buffer.lost),
             different_from=self._state.comparison.different_from,
             repair_failed=reconciliation is not None and reconciliation.has_failed,
@@ -424,7 +424,7 @@ class SdsProtocol:
             log_evicted=self.log.evicted,
             outgoing=len(self.outgoing_buffer),
             incoming=len(self.incoming_buffer.parked),
-            missing=len(self.incoming_buffer.missing) + len(self.incoming_buffer.unseen),
+            missing=len(self.incoming_buffer.missing) + len(self.incoming_buffer.queued),
             lost_entries=len(self.incoming_buffer.lost),
             repair_requests=len(self.repair_requests),
             repair_responses=len(self.repair_responses),

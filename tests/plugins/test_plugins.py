@@ -461,7 +461,7 @@ class Failing:
         failing()
 
 
-class Wrapping:
+class WakuFraming:
     @hookimpl(wrapper=True)
     def register_observers(self, register: Register) -> Iterator[None]:
         yield
@@ -492,7 +492,10 @@ class AwaitedObserver:
 @pytest.mark.parametrize(
     ("plugin", "text"),
     [
-        (Wrapping(), "^plugin 'Wrapping': register_observers would not run; leave out `wrapper=T"),
+        (
+            WakuFraming(),
+            "^plugin 'WakuFraming': register_observers would not run; leave out `wrapper=T",
+        ),
         (Awaiting(), "^plugin 'Awaiting': register_observers would not run; leave out"),
         *(
             (

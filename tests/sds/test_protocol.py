@@ -517,7 +517,7 @@ def test_only_a_sync_that_one_may_do_without_is_spare(self_tuning: bool) -> None
     alice = participant("alice", self_tuning=self_tuning)
     send(alice, b"hi")
     assert alice.send_sync(NOW_MS)
-    assert only(alice.outgoing()).is_spare is self_tuning
+    assert only(alice.outgoing()).is_redundant is self_tuning
 
 
 def test_a_message_may_be_sent_again_early_as_long_as_it_has_attempts() -> None:

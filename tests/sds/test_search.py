@@ -287,7 +287,7 @@ def test_a_newcomer_presumes_the_newest_and_leaves_the_older_alone() -> None:
     bob.receive(forge("m", after=ids, content=b"m"), NOW_MS)
     assert delivered(bob) == [b"m"]
     assert searched(bob) == set(ids[QUEUED:])
-    assert bob.incoming_buffer.unseen.size == 0
+    assert bob.incoming_buffer.queued.size == 0
     later_ms = NOW_MS + 10 * SECOND
     bob.receive(forge("n", lamport=later_ms, after=["u", *ids[-2:]], content=b"n"), later_ms)
     assert carried(bob) == [("n", "mallory", ["u"])]

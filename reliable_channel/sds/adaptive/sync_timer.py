@@ -2,7 +2,7 @@
 
 Soon after news, unless another one is first; then at intervals that double with each sync said or
 heard, up to the documented one. Only news resets the interval, so between two messages there are
-few rounds, of about e syncs each, for any size of the group (`control.py`).
+few rounds, of about e syncs each, for any size of the group (`law.py`).
 """
 
 from dataclasses import replace
@@ -33,7 +33,7 @@ PATIENCE: Final = 10
 """Requests of others in a row that put a sync off."""
 
 
-class SoonTimer(SyncTimer):
+class AdaptiveSyncTimer(SyncTimer):
     """The sync timer of a participant that tunes itself."""
 
     def __init__(self, interval_ms: int, observations: Observations, random: Random) -> None:

@@ -5,17 +5,17 @@ from random import Random
 import pytest
 
 from reliable_channel.sds.adaptive.estimates import Observations
-from reliable_channel.sds.adaptive.sync_timer import LISTENS, PATIENCE, PROMPTS, SoonTimer
+from reliable_channel.sds.adaptive.sync_timer import LISTENS, PATIENCE, PROMPTS, AdaptiveSyncTimer
 from reliable_channel.sds.sync import Heard
 
 
-def timer(others: int = 19, interval_ms: int = 30_000) -> SoonTimer:
+def timer(others: int = 19, interval_ms: int = 30_000) -> AdaptiveSyncTimer:
     observations = Observations()
     observations.heard, observations.delays.scale_ms = others, 300
-    return SoonTimer(interval_ms, observations, Random(3).random)
+    return AdaptiveSyncTimer(interval_ms, observations, Random(3).random)
 
 
-def wait(soon: SoonTimer, heard: Heard, now_ms: int) -> int:
+def wait(soon: AdaptiveSyncTimer, heard: Heard, now_ms: int) -> int:
     soon.restart(heard, now_ms)
     assert soon.due_ms is not None
     return soon.due_ms - now_ms
@@ -110,7 +110,9 @@ def test_a_newcomer_waits_as_if_in_a_large_group_before_it_speaks() -> None:
     for seed in range(20):
         observations = Observations()
         observations.heard, observations.delays.scale_ms = 1, 300
-        waits.append(wait(SoonTimer(30_000, observations, Random(seed).random), Heard.START, 0))
+        waits.append(
+            wait(AdaptiveSyncTimer(30_000, observations, Random(seed).random), Heard.START, 0)
+        )
     assert min(waits) >= 300
     assert 300 * 7 < sorted(waits)[10] <= max(waits) <= 300 * 9
 

@@ -192,7 +192,7 @@ class Player:
         missing = (missing.entry.message_id for missing in core.missing())
         return {
             "log": tuple(entry.message_id for entry in core.log),
-            "missing": ids(missing, core.incoming_buffer.unseen),
+            "missing": ids(missing, core.incoming_buffer.queued),
             "parked": ids(core.incoming_buffer.parked),
             "unacknowledged": ids(core.unacknowledged),
         }

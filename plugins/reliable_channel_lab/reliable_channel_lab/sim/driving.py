@@ -159,7 +159,7 @@ class Driver(Generic[C]):
         if unwritten is None or unwritten.ended == unwritten.submitted:
             action(*arguments)
             return
-        unwritten.is_awaited = True
+        unwritten.is_urgent = True
         self._calls.append((unwritten.submitted, action, arguments))
         self.to_write()
 

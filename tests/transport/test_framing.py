@@ -2,9 +2,9 @@
 
 import pytest
 
-from reliable_channel.transport import Source, WakuSettings, Wrapping
+from reliable_channel.transport import Source, WakuFraming, WakuSettings
 
-WRAPPING = Wrapping(WakuSettings("/app/1/topic/proto"))
+WRAPPING = WakuFraming(WakuSettings("/app/1/topic/proto"))
 
 
 @pytest.mark.parametrize("payload", [b"", b"hello"])

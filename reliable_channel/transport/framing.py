@@ -17,7 +17,7 @@ _BESIDE: Final = Struct(">QB")
 """Timestamp and length of the meta, before meta and payload."""
 
 
-class Wrapping:
+class WakuFraming:
     """Writes and reads the messages of one content topic.
 
     Raises:

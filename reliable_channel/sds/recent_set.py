@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-class Recent(Generic[K]):
+class RecentSet(Generic[K]):
     """The keys that were added last; the oldest are forgotten."""
 
     def __init__(self, limit: int) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from reliable_channel._contracts.repair_policies import Missing, RepairStep
-from reliable_channel.engine.repairs import RepairPlan, Repairs
+from reliable_channel.engine.recovery import RepairPlan, Repairs
 from reliable_channel.sds import Limits, RepairOptions, SdsProtocol
 from reliable_channel.sds.events import RepairRequested
 
@@ -27,11 +27,11 @@ class Bob:
         )
 
         self.asks_after_looks = 0
-        """Before so many looks, others are not to be asked."""
+        """Before so many store_tries, others are not to be asked."""
 
     def policy(self, missing: Missing) -> RepairStep:
         self.shown.append(missing)
-        if missing.looks < self.asks_after_looks:
+        if missing.store_tries < self.asks_after_looks:
             return RepairStep()
         return RepairStep(ask_at_ms=missing.since_ms + WAIT_MS)
 
@@ -46,7 +46,7 @@ class Bob:
 
     def last_shown(self, now_ms: int) -> Missing:
         """What the policy is shown of `u` after a look into Store."""
-        self.repairs.looked(self.repairs.plans(now_ms), (), now_ms)
+        self.repairs.tried(self.repairs.plans(now_ms), (), now_ms)
         return self.shown[-1]
 
 
@@ -98,7 +98,12 @@ def test_a_policy_is_shown_the_message_and_the_others() -> None:
     shown = only(bob.shown)
     assert (shown.entry.message_id, shown.since_ms, shown.began_ms) == ("u", NOW_MS, NOW_MS)
     assert (shown.interval_ms, shown.is_awaited, shown.others.count) == (30 * SECOND, True, 1)
-    assert (shown.looks, shown.looked_ms, shown.asked, shown.store.exists) == (0, None, 0, True)
+    assert (shown.store_tries, shown.last_try_ms, shown.asked, shown.store.exists) == (
+        0,
+        None,
+        0,
+        True,
+    )
     assert shown.others.asked.tries == 0
 
 
@@ -107,12 +112,12 @@ def test_a_request_that_is_repeated_found_nothing_and_one_that_helped_is_timed()
     bob.receive(forge("m", after=["u"]))
     bob.saw(NOW_MS + SECOND)
     shown = bob.last_shown(NOW_MS + SECOND)
-    assert (shown.asked, shown.looks, shown.looked_ms) == (1, 1, NOW_MS + SECOND)
+    assert (shown.asked, shown.store_tries, shown.last_try_ms) == (1, 1, NOW_MS + SECOND)
     assert shown.others.asked.tries == 0
     bob.saw(NOW_MS + 3 * SECOND)
     shown = bob.last_shown(NOW_MS + 3 * SECOND)
     asked = shown.others.asked
-    assert (shown.asked, shown.looks) == (2, 2)
+    assert (shown.asked, shown.store_tries) == (2, 2)
     assert (asked.tries, asked.found, asked.took_ms) == (1, 0.0, 2 * SECOND)
     bob.receive(answer, NOW_MS + 5 * SECOND)
     bob.receive(forge("n", after=["v"]), NOW_MS + 5 * SECOND)
@@ -135,7 +140,7 @@ def test_what_store_gave_is_measured_and_is_no_answer_to_a_request() -> None:
 def answered(bob: Bob, plans: list[RepairPlan], *, found: int, by_time: bool = False) -> Missing:
     left = plans[found:]
     bob.repairs.store_answered(plans, left, 100, 1_000, NOW_MS, by_time=by_time)
-    bob.repairs.looked(plans, (), NOW_MS)
+    bob.repairs.tried(plans, (), NOW_MS)
     return bob.shown[-1]
 
 
@@ -174,8 +179,8 @@ def test_a_look_that_was_put_off_does_not_count() -> None:
     bob.receive(forge("m", after=["u", "v"]))
     plans = bob.repairs.plans(NOW_MS)
     bob.shown.clear()
-    bob.repairs.looked(plans, ["v"], NOW_MS)
-    assert [(s.entry.message_id, s.looks, s.looked_ms) for s in bob.shown] == [
+    bob.repairs.tried(plans, ["v"], NOW_MS)
+    assert [(s.entry.message_id, s.store_tries, s.last_try_ms) for s in bob.shown] == [
         ("u", 1, NOW_MS),
         ("v", 0, NOW_MS),
     ]
@@ -209,16 +214,16 @@ def test_what_came_and_had_to_make_room_is_missing_as_if_for_the_first_time() ->
 def test_a_policy_may_put_off_or_call_off_what_it_had_planned() -> None:
     class Hesitant(Bob):
         def policy(self, missing: Missing) -> RepairStep:
-            at_ms = missing.since_ms + (1 + missing.looks) * WAIT_MS
-            return RepairStep(ask_at_ms=at_ms if missing.looks < 2 else None)
+            at_ms = missing.since_ms + (1 + missing.store_tries) * WAIT_MS
+            return RepairStep(ask_at_ms=at_ms if missing.store_tries < 2 else None)
 
     bob = Hesitant()
     bob.receive(forge("m", after=["u"]))
-    bob.repairs.looked(bob.repairs.plans(NOW_MS), (), NOW_MS)
+    bob.repairs.tried(bob.repairs.plans(NOW_MS), (), NOW_MS)
     assert bob.repairs.next_deadline_ms() == NOW_MS + 2 * WAIT_MS
     bob.repairs.step(NOW_MS + WAIT_MS)
     assert not bob.core.repair_requests.planned()
-    bob.repairs.looked(bob.repairs.plans(NOW_MS), (), NOW_MS)
+    bob.repairs.tried(bob.repairs.plans(NOW_MS), (), NOW_MS)
     assert bob.repairs.next_deadline_ms() is None
     bob.repairs.step(NOW_MS + 2 * WAIT_MS)
     assert not bob.core.repair_requests.planned()

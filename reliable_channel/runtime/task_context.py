@@ -11,7 +11,7 @@ from .state_writer import StateWriter
 
 
 @dataclass(frozen=True, slots=True)
-class Wiring:
+class TaskContext:
     """The place of a task in a channel."""
 
     driver: Driver

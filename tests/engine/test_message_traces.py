@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reliable_channel.engine.trails import MAX_EXPLAINED, MAX_NOTED, Trails
+from reliable_channel.engine.message_traces import MAX_EXPLAINED, MAX_NOTED, MessageTraces
 from reliable_channel.explanation import StoreSearch, Way
 from reliable_channel.sds.events import (
     MessageMissing,
@@ -116,11 +116,13 @@ def test_a_cancelled_message_says_so() -> None:
 
 
 def test_a_reconciled_message_names_the_participant_that_sent_it() -> None:
-    trails = Trails("bob", proves_copies=True)
+    message_traces = MessageTraces("bob", proves_copies=True)
     received = MessageReceived("m", "alice", b"x", START_MS, 0)
     for event in (received, MessageReconciled("m", "carol")):
-        trails.notes[type(event)](event, START_MS + 9_000)
-    explained = trails.explain("m", LogEntry("m", "alice", START_MS, b"x"), START_MS + 9_000)
+        message_traces.notes[type(event)](event, START_MS + 9_000)
+    explained = message_traces.explain(
+        "m", LogEntry("m", "alice", START_MS, b"x"), START_MS + 9_000
+    )
     assert (explained.way, explained.answered_by) == (Way.RECONCILIATION, "carol")
     assert explained.sentence == (
         "it did not arrive; carol sent it to repair a difference of the logs, after 9.0 s"
@@ -128,35 +130,39 @@ def test_a_reconciled_message_names_the_participant_that_sent_it() -> None:
 
 
 def test_the_oldest_are_forgotten_and_notes_of_one_message_are_bounded() -> None:
-    trails = Trails("bob", proves_copies=True)
+    message_traces = MessageTraces("bob", proves_copies=True)
     for number in range(MAX_EXPLAINED + 1):
-        trails.arrived(f"{number}", 1, START_MS, from_store=False, is_parked=True)
-    assert trails.explain("0", None, START_MS).arrived_ms is None
-    assert trails.explain("1", None, START_MS).arrived_ms == START_MS
+        message_traces.arrived(f"{number}", 1, START_MS, from_store=False, is_parked=True)
+    assert message_traces.explain("0", None, START_MS).arrived_ms is None
+    assert message_traces.explain("1", None, START_MS).arrived_ms == START_MS
     for number in range(2 * MAX_NOTED):
-        trails.searched("x", StoreSearch(START_MS, "time", 10, "not found"))
+        message_traces.searched("x", StoreSearch(START_MS, "time", 10, "not found"))
         request = RepairRequestReceived(("x",), f"p{number}")
-        trails.notes[RepairRequestReceived](request, START_MS)
-    explained = trails.explain("x", None, START_MS)
+        message_traces.notes[RepairRequestReceived](request, START_MS)
+    explained = message_traces.explain("x", None, START_MS)
     assert len(explained.searches) == len(explained.requests) == MAX_NOTED
-    trails.notes[RepairRequestReceived](RepairRequestReceived(("other",), "p"), START_MS)
-    assert trails.explain("other", None, START_MS).requests == ()  # nothing of ours is missing
+    message_traces.notes[RepairRequestReceived](RepairRequestReceived(("other",), "p"), START_MS)
+    assert (
+        message_traces.explain("other", None, START_MS).requests == ()
+    )  # nothing of ours is missing
 
 
 def test_a_request_is_noted_of_each_message_that_did_not_come() -> None:
-    trails = Trails("bob", proves_copies=True)
-    trails.arrived("came", 1, START_MS, from_store=False, is_parked=True)
+    message_traces = MessageTraces("bob", proves_copies=True)
+    message_traces.arrived("came", 1, START_MS, from_store=False, is_parked=True)
     request = RepairRequested(("came", "one", "other"), "sync")
-    trails.notes[RepairRequested](request, START_MS)
-    counts = [len(trails.explain(each, None, START_MS).requests) for each in request.message_ids]
+    message_traces.notes[RepairRequested](request, START_MS)
+    counts = [
+        len(message_traces.explain(each, None, START_MS).requests) for each in request.message_ids
+    ]
     assert counts == [0, 1, 1]
 
 
 def test_so_many_messages_that_one_waits_for_are_noted() -> None:
-    trails = Trails("bob", proves_copies=True)
-    trails.arrived("m", 1, START_MS, from_store=False, is_parked=True)
+    message_traces = MessageTraces("bob", proves_copies=True)
+    message_traces.arrived("m", 1, START_MS, from_store=False, is_parked=True)
     names = [f"u{number}" for number in range(MAX_NOTED + 4)]
     for part in (names[:10], names[10:]):
         missing = MessageMissing(tuple(map(HistoryEntry, part)), "m", "alice")
-        trails.notes[MessageMissing](missing, START_MS)
-    assert trails.explain("m", None, START_MS).waited_for == tuple(names[:MAX_NOTED])
+        message_traces.notes[MessageMissing](missing, START_MS)
+    assert message_traces.explain("m", None, START_MS).waited_for == tuple(names[:MAX_NOTED])

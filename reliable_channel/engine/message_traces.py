@@ -35,7 +35,7 @@ class _Arrival(NamedTuple):
     from_store: bool
 
 
-class _Trail:
+class _Trace:
     """What is known of a message that was missing, parked, reconciled or own.
 
     Of most messages that is little, so that what is not known is the default of the class.
@@ -55,7 +55,7 @@ class _Trail:
     acknowledged_ms: int | None = None
 
 
-class Trails:
+class MessageTraces:
     """Notes of one participant.
 
     Args:
@@ -66,7 +66,7 @@ class Trails:
         self._participant_id = participant_id
         self._proves_copies = proves_copies
         self._arrivals: OrderedDict[str, _Arrival] = OrderedDict()
-        self._trails: OrderedDict[str, _Trail] = OrderedDict()
+        self._message_traces: OrderedDict[str, _Trace] = OrderedDict()
         self.notes: Final[dict[type, Callable[[Any, int], None]]] = {
             MessageMissing: self._missing,
             RepairRequested: self._requested,
@@ -98,11 +98,11 @@ class Trails:
 
     def dispatched(self, outgoing: Outgoing, now_ms: int) -> None:
         """The transport took a message; those of others are not noted."""
-        trail = self._trails.get(outgoing.message_id)
-        if trail is None or trail.sent_ms is None or len(trail.dispatches) >= MAX_NOTED:
+        trace = self._message_traces.get(outgoing.message_id)
+        if trace is None or trace.sent_ms is None or len(trace.dispatches) >= MAX_NOTED:
             return
-        kind = "copy" if outgoing.is_spare else outgoing.kind.value
-        trail.dispatches += (Dispatch(now_ms, kind),)
+        kind = "copy" if outgoing.is_redundant else outgoing.kind.value
+        trace.dispatches += (Dispatch(now_ms, kind),)
 
     def refused(self, message_id: str, reason: str) -> None:
         """An own message will not go out."""
@@ -110,22 +110,22 @@ class Trails:
 
     def withdrawn(self, message_id: str) -> None:
         """An own message was taken back before it went out."""
-        self._trails.pop(message_id, None)
+        self._message_traces.pop(message_id, None)
 
     def searched(self, message_id: str, search: StoreSearch) -> None:
         """Store was queried for a message."""
-        trail = self._trail(message_id)
-        if len(trail.searches) < MAX_NOTED:
-            trail.searches += (search,)
+        trace = self._trail(message_id)
+        if len(trace.searches) < MAX_NOTED:
+            trace.searches += (search,)
 
     def _missing(self, event: MessageMissing, now_ms: int) -> None:
         for entry in event.missing:
-            trail = self._trail(entry.message_id)
-            if trail.noticed_ms is None:
-                trail.noticed_ms = now_ms
-                trail.noticed_through = event.carrier_id
-                trail.noticed_from = event.referrer_id
-        if (carrier := self._trails.get(event.carrier_id)) is not None:
+            trace = self._trail(entry.message_id)
+            if trace.noticed_ms is None:
+                trace.noticed_ms = now_ms
+                trace.noticed_through = event.carrier_id
+                trace.noticed_from = event.referrer_id
+        if (carrier := self._message_traces.get(event.carrier_id)) is not None:
             room = MAX_NOTED - len(carrier.waited_for)
             carrier.waited_for += tuple(entry.message_id for entry in event.missing[:room])
 
@@ -141,49 +141,52 @@ class Trails:
         for message_id in message_ids[:MAX_NOTED]:
             if message_id in self._arrivals:
                 continue
-            trail = self._trails.get(message_id)
-            if trail is None and participant_id == self._participant_id:
-                trail = self._trail(message_id)
-            if trail is not None and len(trail.requests) < MAX_NOTED:
-                trail.requests += (RequestSeen(now_ms, participant_id),)
+            trace = self._message_traces.get(message_id)
+            if trace is None and participant_id == self._participant_id:
+                trace = self._trail(message_id)
+            if trace is not None and len(trace.requests) < MAX_NOTED:
+                trace.requests += (RequestSeen(now_ms, participant_id),)
 
     def _reconciled(self, event: MessageReconciled, now_ms: int) -> None:
-        trail = self._trail(event.message_id)
-        trail.reconciled_ms, trail.answered_by = now_ms, event.sender_id
+        trace = self._trail(event.message_id)
+        trace.reconciled_ms, trace.answered_by = now_ms, event.sender_id
 
     def _received(self, event: MessageReceived, now_ms: int) -> None:
-        if (trail := self._trails.get(event.message_id)) is not None:
-            trail.logged_ms = now_ms
+        if (trace := self._message_traces.get(event.message_id)) is not None:
+            trace.logged_ms = now_ms
 
     def _lost(self, event: MessageLost, now_ms: int) -> None:
         self._trail(event.message_id).lost_ms = now_ms
 
     def _acknowledged(self, event: MessageAcknowledged, now_ms: int) -> None:
-        trail = self._trail(event.message_id)
-        trail.acknowledged_ms, trail.acknowledged_by = now_ms, event.acknowledged_by
+        trace = self._trail(event.message_id)
+        trace.acknowledged_ms, trace.acknowledged_by = now_ms, event.acknowledged_by
 
     def _failed(self, event: DeliveryFailed, now_ms: int) -> None:
         self._trail(event.message_id).failure = event.reason
 
-    def _trail(self, message_id: str) -> _Trail:
-        trails = self._trails
-        if (trail := trails.get(message_id)) is None:
-            trail = trails[message_id] = _Trail()
-            if len(trails) > MAX_EXPLAINED:
-                trails.popitem(last=False)
-        return trail
+    def _trail(self, message_id: str) -> _Trace:
+        message_traces = self._message_traces
+        if (trace := message_traces.get(message_id)) is None:
+            trace = message_traces[message_id] = _Trace()
+            if len(message_traces) > MAX_EXPLAINED:
+                message_traces.popitem(last=False)
+        return trace
 
     # -- what is asked -----------------------------------------------------------------------------
 
     def explain(self, message_id: str, entry: LogEntry | None, now_ms: int) -> Explanation:
         """What is known of a message; `entry` is the one of the log, if it is there."""
-        trail, arrival = self._trails.get(message_id) or _Trail(), self._arrivals.get(message_id)
-        arrived_ms = trail.reconciled_ms if arrival is None else arrival.at_ms
-        way = None if arrived_ms is None else self._way(message_id, entry, arrival, trail)
-        logged_ms = trail.logged_ms
-        if logged_ms is None and entry is not None and trail.sent_ms is None:
+        trace, arrival = (
+            self._message_traces.get(message_id) or _Trace(),
+            self._arrivals.get(message_id),
+        )
+        arrived_ms = trace.reconciled_ms if arrival is None else arrival.at_ms
+        way = None if arrived_ms is None else self._way(message_id, entry, arrival, trace)
+        logged_ms = trace.logged_ms
+        if logged_ms is None and entry is not None and trace.sent_ms is None:
             logged_ms = arrived_ms
-        sent_ms = trail.sent_ms
+        sent_ms = trace.sent_ms
         if sent_ms is None and way is Way.FIRST_COPY and arrival is not None:
             sent_ms = arrival.sent_at_ns // 1_000_000
         if sent_ms is None and entry is not None and arrived_ms is not None:
@@ -192,33 +195,33 @@ class Trails:
             message_id=message_id,
             participant_id=self._participant_id,
             at_ms=now_ms,
-            sender_id=self._sender(entry, trail),
+            sender_id=self._sender(entry, trace),
             sent_ms=sent_ms,
-            noticed_ms=trail.noticed_ms,
-            noticed_through=trail.noticed_through,
-            noticed_from=trail.noticed_from,
-            requests=trail.requests,
-            searches=trail.searches,
+            noticed_ms=trace.noticed_ms,
+            noticed_through=trace.noticed_through,
+            noticed_from=trace.noticed_from,
+            requests=trace.requests,
+            searches=trace.searches,
             arrived_ms=arrived_ms,
             way=way,
-            answered_by=trail.answered_by,
-            waited_for=tuple(message_id[:SHORT_ID] for message_id in trail.waited_for),
+            answered_by=trace.answered_by,
+            waited_for=tuple(message_id[:SHORT_ID] for message_id in trace.waited_for),
             logged_ms=logged_ms,
-            lost_ms=trail.lost_ms,
-            dispatches=trail.dispatches,
-            acknowledged_ms=trail.acknowledged_ms,
-            acknowledged_by=trail.acknowledged_by,
-            failure=trail.failure,
+            lost_ms=trace.lost_ms,
+            dispatches=trace.dispatches,
+            acknowledged_ms=trace.acknowledged_ms,
+            acknowledged_by=trace.acknowledged_by,
+            failure=trace.failure,
             in_log=entry is not None,
         )
 
-    def _sender(self, entry: LogEntry | None, trail: _Trail) -> str | None:
+    def _sender(self, entry: LogEntry | None, trace: _Trace) -> str | None:
         if entry is not None:
             return entry.sender_id
-        return None if trail.sent_ms is None else self._participant_id
+        return None if trace.sent_ms is None else self._participant_id
 
     def _way(
-        self, message_id: str, entry: LogEntry | None, arrival: _Arrival | None, trail: _Trail
+        self, message_id: str, entry: LogEntry | None, arrival: _Arrival | None, trace: _Trace
     ) -> Way:
         if arrival is None:
             return Way.RECONCILIATION
@@ -230,6 +233,6 @@ class Trails:
             if made == message_id:
                 return Way.FIRST_COPY
             proves = js_waku_id(entry.sender_id, 0, entry.content) != message_id
-        if trail.requests:
+        if trace.requests:
             return Way.REPAIR
         return Way.EXTRA_COPY if proves else Way.LIVE

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from reliable_channel.engine import unconfirmed
-from reliable_channel.engine.unconfirmed import UNCONFIRMED, Unconfirmed
+from reliable_channel.engine import pending_events
+from reliable_channel.engine.pending_events import PENDING_EVENTS, PendingEvents
 from reliable_channel.events import (
     AcknowledgementSource,
     DeliveryFailed,
@@ -37,7 +37,7 @@ class Disk:
 
     def write(self, changes: Changes) -> None:
         for (table, key), row in changes.rows.items():
-            assert table is UNCONFIRMED
+            assert table is PENDING_EVENTS
             if row is None:
                 self.rows.pop(key, None)
             else:
@@ -63,20 +63,22 @@ def log_of(*events: MessageReceived) -> MessageLog:
     return log
 
 
-def restored(disk: Disk, log: MessageLog) -> tuple[Unconfirmed, Recorder, list[tuple[Event, int]]]:
+def restored(
+    disk: Disk, log: MessageLog
+) -> tuple[PendingEvents, Recorder, list[tuple[Event, int]]]:
     recorder = Recorder()
-    it = Unconfirmed(recorder)
+    it = PendingEvents(recorder)
     return it, recorder, list(it.restore(list(disk.rows.values()), log))
 
 
-def deliver(it: Unconfirmed, *events: MessageReceived) -> None:
+def deliver(it: PendingEvents, *events: MessageReceived) -> None:
     for event in events:
         it.account(event, (it.delivered(event),))
 
 
 def test_events_come_again_in_their_order_whatever_order_the_table_has() -> None:
     recorder, disk = Recorder(), Disk()
-    it = Unconfirmed(recorder)
+    it = PendingEvents(recorder)
     missing = (HistoryEntry("x", HINT, "carol"), HistoryEntry("y"))
     first, last = received("a", *missing), received("f")
     deliver(it, first)
@@ -95,7 +97,7 @@ def test_events_come_again_in_their_order_whatever_order_the_table_has() -> None
 
 def test_new_events_after_a_restart_take_no_number_of_an_old_one() -> None:
     recorder, disk = Recorder(), Disk()
-    before = Unconfirmed(recorder)
+    before = PendingEvents(recorder)
     deliver(before, received("a"), received("b"))
     disk.write(recorder.take())
     it, recorder, again = restored(disk, log_of(received("a"), received("b")))
@@ -107,7 +109,7 @@ def test_new_events_after_a_restart_take_no_number_of_an_old_one() -> None:
 
 def test_a_message_that_left_the_log_is_not_emitted_and_leaves_the_table() -> None:
     recorder, disk = Recorder(), Disk()
-    deliver(Unconfirmed(recorder), received("a"), received("b"))
+    deliver(PendingEvents(recorder), received("a"), received("b"))
     disk.write(recorder.take())
     _, recorder, again = restored(disk, log_of(received("b")))
     disk.write(recorder.take())
@@ -117,7 +119,7 @@ def test_a_message_that_left_the_log_is_not_emitted_and_leaves_the_table() -> No
 
 def test_an_event_is_confirmed_once_and_with_it_all_deliveries_it_stands_for() -> None:
     recorder, disk = Recorder(), Disk()
-    it = Unconfirmed(recorder)
+    it = PendingEvents(recorder)
     whole = received("whole")
     it.account(whole, (it.delivered(received("part 1")), it.delivered(received("part 2"))))
     deliver(it, received("other"))
@@ -128,7 +130,7 @@ def test_an_event_is_confirmed_once_and_with_it_all_deliveries_it_stands_for() -
 
 
 def test_an_event_that_accounts_for_nothing_is_not_remembered() -> None:
-    it = Unconfirmed(Recorder())
+    it = PendingEvents(Recorder())
     it.account(received("a"), ())
     assert len(it) == 0
     assert not it.confirm(received("a"))
@@ -137,9 +139,9 @@ def test_an_event_that_accounts_for_nothing_is_not_remembered() -> None:
 def test_beyond_the_limit_the_oldest_tenth_is_dropped_and_counted_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(unconfirmed, "UNCONFIRMED_LIMIT", 20)
+    monkeypatch.setattr(pending_events, "PENDING_EVENTS_LIMIT", 20)
     recorder, disk = Recorder(), Disk()
-    it = Unconfirmed(recorder)
+    it = PendingEvents(recorder)
     deliver(it, *(received(str(number)) for number in range(20)))
     assert (len(it), it.newly_dropped()) == (20, 0)
     deliver(it, received("20"))

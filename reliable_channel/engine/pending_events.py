@@ -24,12 +24,12 @@ from ..sds.changes import Recorder, Row, Table, Value
 from ..sds.log.entry import LogEntry
 from ..sds.log.log import MessageLog
 
-UNCONFIRMED: Final = Table(
+PENDING_EVENTS: Final = Table(
     "unconfirmed", (("number", "INTEGER"), ("message_id", "TEXT"), ("event", "TEXT"))
 )
 """In the order of emission. A message's content is in the log."""
 
-UNCONFIRMED_LIMIT: Final = 100_000
+PENDING_EVENTS_LIMIT: Final = 100_000
 """Unconfirmed deliveries and reports; beyond, the oldest are dropped, a tenth at a time."""
 Report = MessageAcknowledged | DeliveryFailed | SendFailed | MessageLost
 """The result of a message, emitted once."""
@@ -41,7 +41,7 @@ Key = tuple[str, str] | Event
 """An event by its kind and message id, or itself where it has none; it may be a copy."""
 
 
-class Unconfirmed:
+class PendingEvents:
     """Numbers deliveries and reports, and remembers which event confirms which numbers."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -79,8 +79,8 @@ class Unconfirmed:
         key = _key(event)
         self._numbers[key] = self._numbers.get(key, ()) + numbers
         self._rows += len(numbers)
-        if self._rows > UNCONFIRMED_LIMIT:
-            self._drop_oldest(self._rows - UNCONFIRMED_LIMIT + UNCONFIRMED_LIMIT // 10)
+        if self._rows > PENDING_EVENTS_LIMIT:
+            self._drop_oldest(self._rows - PENDING_EVENTS_LIMIT + PENDING_EVENTS_LIMIT // 10)
 
     def confirm(self, event: Event) -> bool:
         """The application has handled an event; return whether it was unconfirmed."""
@@ -101,11 +101,11 @@ class Unconfirmed:
             elif entry := log.get(message_id):
                 yield _redelivered(entry, values), number
             else:
-                self._recorder.delete(UNCONFIRMED, number)
+                self._recorder.delete(PENDING_EVENTS, number)
 
     def _number(self, message_id: str, values: Mapping[str, object]) -> int:
         self._last += 1
-        self._recorder.put(UNCONFIRMED, self._last, message_id, json.dumps(values))
+        self._recorder.put(PENDING_EVENTS, self._last, message_id, json.dumps(values))
         return self._last
 
     def newly_dropped(self) -> int:
@@ -123,7 +123,7 @@ class Unconfirmed:
     def _forget(self, numbers: tuple[int, ...]) -> None:
         self._rows -= len(numbers)
         for number in numbers:
-            self._recorder.delete(UNCONFIRMED, number)
+            self._recorder.delete(PENDING_EVENTS, number)
 
 
 def _key(event: Event) -> Key:

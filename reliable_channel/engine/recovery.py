@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from .._contracts.repair_policies import (
-    Lately,
     Missing,
-    Others,
+    Peers,
+    RecentOutcomes,
     RepairPolicy,
     RepairStep,
     StoreState,
@@ -32,8 +32,8 @@ class RepairPlan:
 
     missing: MissingEntry
     step: RepairStep = field(default_factory=RepairStep)
-    looks: int = 0
-    looked_ms: int | None = None
+    store_tries: int = 0
+    last_try_ms: int | None = None
     asked: int = 0
     first_asked_ms: int = 0
     is_held: bool = False
@@ -73,7 +73,7 @@ class Repairs:
         self._asks = Timetable()
         """When the policy lets others be asked for what is held."""
         self._store = StoreState(exists=has_store)
-        self._others = Others()
+        self._others = Peers()
         self._reads_store = False
         """Whether this step took a message from Store."""
 
@@ -135,12 +135,12 @@ class Repairs:
         self._most = 2 * len(self._plans) + SLACK
         return list(self._plans.values())
 
-    def looked(self, plans: Collection[RepairPlan], put_off: Collection[str], now_ms: int) -> None:
+    def tried(self, plans: Collection[RepairPlan], deferred: Collection[str], now_ms: int) -> None:
         """A look into Store for these messages found nothing, or, for those whose ids are in
-        `put_off`, not made in full."""
+        `deferred`, not made in full."""
         for plan in plans:
-            plan.looks += plan.message_id not in put_off
-            plan.looked_ms = now_ms
+            plan.store_tries += plan.message_id not in deferred
+            plan.last_try_ms = now_ms
             self._decide(plan, now_ms)
 
     def store_answered(
@@ -157,16 +157,16 @@ class Repairs:
         was_away, remaining = bool(self._store.failures), {plan.message_id for plan in left}
         store = replace(self._store, failures=0)
 
-        def after(lately: Lately, asked: Sequence[RepairPlan]) -> Lately:
+        def after(lately: RecentOutcomes, asked: Sequence[RepairPlan]) -> RecentOutcomes:
             found = sum(plan.message_id not in remaining for plan in asked)
             return lately.after(found / len(asked), took_ms, cost_bytes) if asked else lately
 
-        first = [plan for plan in plans if not plan.looks]
+        first = [plan for plan in plans if not plan.store_tries]
         if by_time:
             store = replace(store, by_time=after(store.by_time, first))
         else:
             store = replace(store, by_hint=after(store.by_hint, first))
-        later = [plan for plan in plans if plan.looks]
+        later = [plan for plan in plans if plan.store_tries]
         self._store = replace(store, again=after(store.again, later))
         if was_away:
             self._decide_on(self._plans.values(), now_ms)
@@ -229,8 +229,8 @@ class Repairs:
                 self.retrieve_frequency_ms,
                 self._began_ms,
                 self._core.is_awaited(plan.message_id),
-                plan.looks,
-                plan.looked_ms,
+                plan.store_tries,
+                plan.last_try_ms,
                 plan.asked,
                 self._store,
                 self._others,
