@@ -326,7 +326,9 @@ class Engine:
             self._handled.add(message_hash)
         if arrival.outcome in _NEW:
             self._message_traces.arrived(
-                *(arrival.message_id, timestamp_ns, now_ms),
+                arrival.message_id,
+                timestamp_ns,
+                now_ms,
                 from_store=from_store,
                 is_parked=arrival.outcome is Outcome.PARKED,
             )

@@ -63,7 +63,7 @@ class Publisher:
             else:
                 backoff.reset()
                 self._health.succeeded("send")
-                self._driver.went(item, published)
+                self._driver.published(item, published)
 
     async def _next(self) -> Item:
         """Wait for the next message that may go out."""

@@ -393,10 +393,10 @@ class Runtime:
             self._driver.finish()
 
     def _journal_degraded(self, error: OSError) -> None:
-        self._driver.show(JournalDegraded(str(error)), self._driver.now_ms())
+        self._driver.emit_now(JournalDegraded(str(error)), self._driver.now_ms())
 
     def _fell_behind(self, readers: int, unread: int) -> None:
-        self._driver.show(ReaderFellBehind(readers, unread), self._driver.now_ms())
+        self._driver.emit_now(ReaderFellBehind(readers, unread), self._driver.now_ms())
 
     def _content(self, message_id: str) -> bytes | None:
         """The payload of a message in the log, if it is whole in one segment."""

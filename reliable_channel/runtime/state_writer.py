@@ -177,7 +177,7 @@ class StateWriter:
         now_ms = driver.now_ms()
         due = engine.end_write(now_ms, tried=changes is not None, failure=failure)
         self._is_unfinished = False
-        driver.let_out(due, now_ms)
+        driver.release(due, now_ms)
         self._progressed.notify()
 
     async def _write(self, changes: Changes) -> None:

@@ -38,7 +38,7 @@ from .sending import Sender
 from .signing import Signing
 from .state import ChannelState
 from .statistics import Progress, SdsStatistics
-from .sync import Heard, Random, SyncTimer, make_schedule
+from .sync import Random, SyncTimer, SyncTrigger, make_schedule
 
 if TYPE_CHECKING:
     from .adaptive.tuner import Tuner
@@ -92,8 +92,15 @@ class SdsProtocol:
             schedule = make_schedule(options.sync_schedule, options.sync_min_interval_ms, random)
             timer = SyncTimer(schedule)
         self._state = state = ChannelState(
-            *(channel_id, sender_id, options, profile, timer, now_ms, recorder, archive),
-            self._tuner,
+            channel_id=channel_id,
+            sender_id=sender_id,
+            options=options,
+            profile=profile,
+            sync_timer=timer,
+            now_ms=now_ms,
+            recorder=recorder,
+            archive=archive,
+            tuner=self._tuner,
             rebuilds=signing is None and not require_signatures,
         )
         self._sender = Sender(state, id_function or profile.id_function, random, signing)
@@ -118,7 +125,7 @@ class SdsProtocol:
         self.outgoing_buffer, self.incoming_buffer = state.outgoing_buffer, state.incoming_buffer
         self.repair_requests, self.repair_responses = state.repair_requests, state.repair_responses
         self.participants, self.counters = state.participants, state.counters
-        timer.restart(Heard.START, now_ms)
+        timer.restart(SyncTrigger.START, now_ms)
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
         """Begin as before a restart: with the rows that were recorded, and the newest entries of
@@ -255,7 +262,7 @@ class SdsProtocol:
             and self._repair_sync_not_before_ms <= now_ms
         )
         if asks or (sync_at_ms is not None and sync_at_ms <= now_ms):
-            self._state.sync_timer.restart(Heard.OWN_SYNC, now_ms)
+            self._state.sync_timer.restart(SyncTrigger.OWN_SYNC, now_ms)
             self.send_sync(now_ms)
         if asks:
             pause_ms = self.options.repair.sweep_interval_ms

@@ -28,7 +28,7 @@ from .search import ReferenceSearch
 from .signing import NotProven, Signing, check_signature
 from .state import ChannelState
 from .states import Trigger
-from .sync import Heard
+from .sync import SyncTrigger
 
 REVIEWED: Final = 10_000
 """Requests that are remembered; older repetitions are reviewed again, within the budget."""
@@ -208,11 +208,11 @@ class Receiver:
     def _note_news(self, message: Message, missing_for_ms: int | None, now_ms: int) -> None:
         """Content came for the first time: acknowledge it soon."""
         state, heads = self._state, self._state.heads
-        heard = Heard.CONTENT if missing_for_ms is None else Heard.MISSED_CONTENT
+        heard = SyncTrigger.CONTENT if missing_for_ms is None else SyncTrigger.MISSED_CONTENT
         # The author of what is in a bundle may be gone, and does not wait for these thousands.
         if heads is not None and self._bundled_by is None and message.sender_id != state.sender_id:
-            if heads.is_behind and heard is Heard.CONTENT:
-                heard = Heard.MORE_CONTENT
+            if heads.is_behind and heard is SyncTrigger.CONTENT:
+                heard = SyncTrigger.MORE_CONTENT
             heads.acknowledge(message.message_id, message.sender_id)
         state.sync_timer.restart(heard, now_ms)
 
@@ -283,7 +283,7 @@ class Receiver:
         newest = state.log.last(1)
         if not newest or newest[0].message_id in message.causal_ids:
             # It said what ours would say. One that does not know our newest message spares nobody.
-            heard = Heard.REQUEST if message.repair_request else Heard.SYNC
+            heard = SyncTrigger.REQUEST if message.repair_request else SyncTrigger.SYNC
             state.sync_timer.restart(heard, now_ms)
         else:
             state.sync_timer.prompt(now_ms)

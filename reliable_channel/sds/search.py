@@ -66,9 +66,14 @@ class ReferenceSearch:
             data = arrived.data
             buffer.queued.add(
                 Batch(
-                    *(message.message_id, parks, referrer_id, payer, now_ms, waiting),
-                    lambda: codec.decode(data).causal_history,
-                    len(data) // REFERENCE_BYTES,
+                    carrier_id=message.message_id,
+                    is_parked=parks,
+                    referrer_id=referrer_id,
+                    payer=payer,
+                    since_ms=now_ms,
+                    ids=waiting,
+                    history=lambda: codec.decode(data).causal_history,
+                    data_size=len(data) // REFERENCE_BYTES,
                 )
             )
             self._on_transition(waiting, Trigger.REFERENCE_QUEUED)

@@ -21,7 +21,7 @@ from .message import Message
 from .signing import Signing, sign_message
 from .state import ChannelState
 from .states import Trigger
-from .sync import Heard, Random
+from .sync import Random, SyncTrigger
 
 LONGER: Final = (
     '; a smaller causal_history_size leaves more, and segmentation="nim-segmentation" at all '
@@ -76,7 +76,7 @@ class Sender:
             self._undispatched[message_id] = entry
         state.broadcast(OutgoingKind.CONTENT, message_id, data, self._last_timestamp_ns)
         state.counters.sent += 1
-        state.sync_timer.restart(Heard.OWN_CONTENT, now_ms)
+        state.sync_timer.restart(SyncTrigger.OWN_CONTENT, now_ms)
         return message_id
 
     def send_sync(self, now_ms: int, *, message_id: str | None = None) -> bool:
@@ -98,7 +98,7 @@ class Sender:
         state.broadcast(OutgoingKind.SYNC, message_id, data, is_redundant=is_redundant)
         state.emit(SyncSent(message_id))
         state.counters.syncs_sent += 1
-        state.sync_timer.restart(Heard.OWN_SYNC, now_ms)
+        state.sync_timer.restart(SyncTrigger.OWN_SYNC, now_ms)
         return True
 
     def send_reconciling(self, said: Reconciling, now_ms: int) -> None:

@@ -46,6 +46,7 @@ class ChannelState:
 
     def __init__(
         self,
+        *,
         channel_id: str,
         sender_id: str,
         options: SdsOptions,
@@ -55,7 +56,6 @@ class ChannelState:
         recorder: Recorder = NO_RECORDER,
         archive: LogArchive = NO_ARCHIVE,
         tuner: "Tuner | None" = None,
-        *,
         rebuilds: bool = False,
     ) -> None:
         limits = options.limits
@@ -107,7 +107,8 @@ class ChannelState:
         )
         """Where the channel tunes itself, and its dialect has fields for it."""
         self.comparison = LogComparison(
-            *(self.log, self.joining),
+            self.log,
+            self.joining,
             stable_ms=STABLE_MS if self.reconciliation is None else SOON_STABLE_MS,
             reconciliation=self.reconciliation,
         )
@@ -141,8 +142,12 @@ class ChannelState:
 
         self.log.sums.max_seconds = RECONCILED_SECONDS
         return Reconciliation(
-            *(self.sender_id, self.log, tuner.observations, tuner.random),
-            *(self._held_or_rebuilt, self.incoming_buffer.waiting),
+            self.sender_id,
+            self.log,
+            tuner.observations,
+            tuner.random,
+            held=self._held_or_rebuilt,
+            parked=self.incoming_buffer.waiting,
         )
 
     def emit(self, event: SdsEvent) -> None:
@@ -200,9 +205,13 @@ class ChannelState:
             return None
         before = None if after is None else self.log.get(after)
         history = () if before is None else (_referring(before),)
-        lamport, content = entry.lamport_timestamp, entry.content
         message = Message(
-            *(entry.sender_id, message_id, self.channel_id, lamport, history), content=content
+            entry.sender_id,
+            message_id,
+            self.channel_id,
+            entry.lamport_timestamp,
+            history,
+            content=entry.content,
         )
         return self.profile.codec.encode(message)
 

@@ -20,7 +20,8 @@ class Bob:
         self.core: SdsProtocol = participant("bob", repair=repair, **changes)
         self.shown: list[Missing] = []
         self.repairs = Repairs(
-            *(self.core, self.policy),
+            self.core,
+            self.policy,
             now_ms=NOW_MS,
             retrieve_frequency_ms=30 * SECOND,
             has_store=True,

@@ -31,7 +31,8 @@ class Bob:
         self.shown: list[Missing] = []
         self.look: Look = look
         self.repairs = Repairs(
-            *(self.core, self.policy),
+            self.core,
+            self.policy,
             now_ms=NOW_MS,
             retrieve_frequency_ms=30 * SECOND,
             has_store=True,

@@ -32,7 +32,7 @@ class DiskWriter:
         driver = self._driver
         if self._is_on_disk:
             steps = driver.engine.end_write(driver.now_ms(), tried=True)
-            driver.let_out(steps, to_application=False)
+            driver.release(steps, to_application=False)
         return driver.engine.unwritten is not None and driver.engine.unwritten.failure is not None
 
     def _wake_in(self, in_ms: int) -> None:

@@ -19,7 +19,7 @@ WATCHED: Final = 16
 """Own messages that are watched at a time, the oldest; more prove nothing more."""
 
 
-class Hearing:
+class SubscriptionWatchdog:
     """Watches own messages of one subscription, in seconds of any steady clock.
 
     Deaf means: at least two own messages did not come back in time, and nothing else came either.
@@ -31,7 +31,7 @@ class Hearing:
         self._unheard: dict[bytes, float] = {}
         self._patience_s = PATIENCE_S
         self._gives_back = True
-        self.revivals = 0
+        self.restorations = 0
         """Revivals in a row that did not help so far."""
 
     def publishing(self, message_hash: bytes) -> None:
@@ -58,7 +58,7 @@ class Hearing:
         elif late >= MIN_UNHEARD:
             self._gives_back = False
         self._unheard.clear()
-        self._patience_s, self.revivals = PATIENCE_S, 0
+        self._patience_s, self.restorations = PATIENCE_S, 0
         return own
 
     def deaf_for_s(self, now_s: float) -> float | None:
@@ -70,12 +70,12 @@ class Hearing:
         return now_s - since_s[0] if late else None
 
     @property
-    def unheard(self) -> int:
+    def not_echoed(self) -> int:
         """Own messages that did not come back so far."""
         return len(self._unheard)
 
-    def revived(self) -> None:
+    def restored(self) -> None:
         """The subscription was made anew; give it time."""
         self._unheard.clear()
         self._patience_s = min(2 * self._patience_s, MAX_PATIENCE_S)
-        self.revivals += 1
+        self.restorations += 1
