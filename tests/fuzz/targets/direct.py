@@ -88,7 +88,8 @@ def _bundle(data: bytes) -> None:
 
 
 def _bundles() -> Iterator[bytes]:
-    yield Device(BOB, "bot").sessions.bundle(NOW_MS).encode().SerializeToString()
+    bundle = Device(BOB, "bot").sessions.bundle(NOW_MS, ALICE.public_key)
+    yield bundle.encode().SerializeToString()
 
 
 def _datasync(data: bytes) -> None:

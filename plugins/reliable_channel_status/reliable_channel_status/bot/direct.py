@@ -247,8 +247,10 @@ class DirectDesk:
         if sessions is None:
             return
         now_ms = self._now_ms()
-        for peer in sessions.take_lost():
+        for peer, is_current in sessions.take_lost().items():
             if now_ms - self._renegotiated.get(peer, -RENEGOTIATE_MS) >= RENEGOTIATE_MS:
+                if is_current:
+                    sessions.renew(peer, now_ms)
                 self._renegotiated.renew(peer, now_ms)
                 self._beginnings.append(peer)
                 self._reporter.count("sessions_renegotiated")

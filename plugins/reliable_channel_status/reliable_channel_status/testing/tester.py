@@ -11,7 +11,6 @@ hour passes at once, and the bot's own key, state and node are left alone.
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 import anyio
@@ -28,7 +27,7 @@ from ..bot.outbox import BotContext
 from ..wire.application import wrap
 from ..wire.chats import Community
 from ..wire.community_payloads import CommunityTokenPermission
-from ..wire.direct import Correspondence, MemorySessionStore, Sessions
+from ..wire.direct import Correspondence, MemorySessionStore
 from ..wire.enums import Access
 from ..wire.keys import PrivateKey, PublicKey
 from ..wire.opening import Opener
@@ -39,7 +38,7 @@ from ..wire.sds import SdsWrapper
 from ..wire.sealing import Outgoing, Sealer, WakuVersion
 from ..wire.topics import CLUSTER_ID, DEFAULT_SHARD, NON_PROTECTED_SHARD
 from .fake_client import FakeClient
-from .fake_direct import FakeDirect
+from .fake_direct import FakeDirect, StatusGoSessions
 from .fake_owner import FakeOwner
 from .fake_user import SETTLE_S, FakeUser, key_of
 from .unanswered import Mark, runs, why_unanswered
@@ -76,8 +75,6 @@ class BotTester:
     ) -> None:
         self.bot = bot
         self.key = key_of("the bot")
-        self.public_key = self.key.public_key
-        """The bot's."""
         self._community_key = community_key
         self._start_ms = now_ms
         self._store = store or MemoryStateStore()
@@ -154,12 +151,7 @@ class BotTester:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
         try:
             for bot, task in self._others.items():
                 bot.stop()
@@ -181,7 +173,7 @@ class BotTester:
                 self._memory,
                 pause=self._pause,
                 community_key=self._community_key,
-                open_store=self._store_of,
+                open_store=lambda of: self._channel_stores.setdefault(of, MemoryStateStore()),
                 open_control_store=lambda: self._control_store,
             )
         )
@@ -207,8 +199,17 @@ class BotTester:
 
     def forget(self) -> None:
         """Let the bot, which does not run now, start from nothing the next time."""
-        self._store = MemoryStateStore()
+        self.restore(MemoryStateStore())
         self._channel_stores = {}
+
+    def restore(self, store: StateStore) -> None:
+        """Let the bot, which does not run now, start from another state the next time."""
+        self._store = store
+
+    @property
+    def public_key(self) -> PublicKey:
+        """The bot's public key."""
+        return self.key.public_key
 
     def starts(self, bot: StatusBot, name: str) -> PublicKey:
         """Start a second bot at the same node, which runs until the test ends; return its key."""
@@ -236,7 +237,7 @@ class BotTester:
         """
         key = key or key_of(name)
         if (key.public_key, device) not in self._directs:
-            sessions = Sessions(key, device, MemorySessionStore()) if device else None
+            sessions = StatusGoSessions(key, device, MemorySessionStore()) if device else None
             layer = Correspondence(key, sessions=sessions, now_ms=self.now_ms)
             self._directs[key.public_key, device] = FakeDirect(self, name, key, layer)
         return self._directs[key.public_key, device]
@@ -342,9 +343,6 @@ class BotTester:
 
     def _wrapper(self, community: Community) -> SdsWrapper:
         return self._wrappers.setdefault(community, SdsWrapper(community.id))
-
-    def _store_of(self, community: Community) -> StateStore:
-        return self._channel_stores.setdefault(community, MemoryStateStore())
 
     async def _run_node(self) -> None:
         async with self.node:

@@ -1,6 +1,7 @@
 """Direct messages and contacts of bots: with users as clients write, and between two bots."""
 
 import asyncio
+import copy
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -496,6 +497,45 @@ def test_a_bot_with_an_old_state_begins_new_sessions_and_loses_nothing() -> None
         assert penpal.told == ["before", "lost at first"]
         assert alice.texts[-1] == "you said lost at first"
         assert len(alice.delivered) == 2
+
+
+@pytest.mark.parametrize("speaks", ["Alice", "the bot"])
+def test_an_older_copy_of_the_state_heals_with_one_message(speaks: str) -> None:
+    """As status-go keeps sessions, a conversation was dead for good."""
+    penpal = ratcheting()
+    store = MemoryStateStore()
+    with BotTester(penpal.bot, store=store) as tester:
+        alice, carol = tester.direct("Alice", device="phone"), tester.direct("Carol", device="pc")
+
+        def turn(text: str) -> None:
+            alice.says(text)
+            tester.wait()
+            carol.says(text)
+            tester.wait()
+
+        turn("before")
+        tester.stop()
+        backup = copy.deepcopy(store)
+        tester.start()
+        for number in range(3):
+            turn(f"turn {number}")
+        tester.stop()
+        tester.restore(backup)
+        tester.start()
+        if speaks == "the bot":
+            tester.run(penpal.bot.direct(ALICE_KEY).send("do you hear me?"))
+        alice.says("lost or not")
+        tester.wait()
+        alice.says("heard at once")
+        carol.says("and I?")
+        tester.wait()
+        assert alice.texts[-1] == "you said heard at once" and carol.texts[-1] == "you said and I?"
+        tester.wait(31)
+        alice.repeat()
+        tester.wait(61)
+        assert penpal.told.count("lost or not") == penpal.told.count("heard at once") == 1
+        assert len(alice.delivered) == 6, "what was repeated is acknowledged once it opens"
+        assert ("do you hear me?" in alice.texts) == (speaks == "the bot")
 
 
 def test_a_million_messages_ahead_and_an_unknown_session_are_refused_by_name() -> None:

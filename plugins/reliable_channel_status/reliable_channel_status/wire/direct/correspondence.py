@@ -64,16 +64,16 @@ class Correspondence:
         self._key = key
         self.public_key: Final = key.public_key
         self.sessions: Final = sessions
-        self.installation_id: Final = "" if sessions is None else sessions.installation_id
         self._now_ms = now_ms
         self._random = random
         self._new_key = new_key
 
     def encrypt(self, plain: bytes, peer: PublicKey) -> bytes:
         """The `ProtocolMessage` that carries a payload to all devices of a user."""
-        message = status_pb2.ProtocolMessage(installation_id=self.installation_id)
+        message = status_pb2.ProtocolMessage()
         if self.sessions is not None:
-            message.bundles.append(self.sessions.bundle(self._now_ms()).encode())
+            message.installation_id = self.sessions.installation_ids(peer)[0]
+            message.bundles.append(self.sessions.bundle(self._now_ms(), peer).encode())
             for device, encoded in self.sessions.encrypt(plain, peer).items():
                 message.encrypted_message[device].ParseFromString(encoded)
             if message.encrypted_message:
@@ -107,7 +107,8 @@ class Correspondence:
             detail = f"for {len(for_devices)} devices; at most {MAX_DEVICES} are read"
             return Refused(RefusalReason.TOO_LARGE, detail, sender)
         refused = self._learn(message, sender)
-        device = self.installation_id if self.installation_id in for_devices else ANY_DEVICE
+        own = () if self.sessions is None else self.sessions.installation_ids(sender)
+        device = next((one for one in own if one in for_devices), ANY_DEVICE)
         if device not in for_devices:
             if self.sessions is not None:
                 self.sessions.lost(sender)
@@ -116,7 +117,9 @@ class Correspondence:
             return Refused(RefusalReason.NOT_FOR_THIS_DEVICE, detail, sender)
         encrypted, key_id = for_devices[device], None
         if encrypted.HasField("dr_header") and self.sessions is not None:
-            found = self.sessions.decrypt(encrypted, sender, message.installation_id, timestamp_ms)
+            found = self.sessions.decrypt(
+                encrypted, sender, message.installation_id, device, timestamp_ms
+            )
             if isinstance(found, Refused):
                 return found
             plain, key_id = found

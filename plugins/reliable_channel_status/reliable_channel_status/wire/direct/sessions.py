@@ -1,15 +1,17 @@
 """The ratchet sessions of one device with the devices of others (54/WAKU2-X3DH-SESSIONS).
 
-A session belongs to a device of a peer and to the bundle that it began with. What changes is put
-into a store before `encrypt` and `decrypt` return; the caller makes the store durable before a
-message goes out. No I/O, no clock: the caller gives the time.
+A session belongs to a device of a peer, to the bundle that it began with, and to the installation
+id under which that peer knows this device. status-go keeps one session for each bundle and id, and
+never replaces it. A lost session, such as after a restored backup, therefore gets a new id for its
+peer. What changes is put into a store before `encrypt` and `decrypt` return; the caller makes the
+store durable before a message goes out. No I/O, no clock: the caller gives the time.
 """
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, Final
+from uuid import uuid4
 
 from .. import status_pb2
 from ..keys import PrivateKey, PublicKey
@@ -28,10 +30,9 @@ from .ratchet import (
     Ratchet,
     RatchetError,
     RatchetHeader,
-    RatchetState,
     TooManySkipped,
 )
-from .session_store import SessionStore
+from .session_store import Session, SessionStore
 
 MAX_INSTALLATIONS: Final = 3
 """Devices of a user that are written to, those seen last (status-go)."""
@@ -47,41 +48,10 @@ MAX_PRE_KEYS: Final = 64
 """Own pre-keys that are kept, for messages that come late."""
 PRE_KEY_MS: Final = 24 * 3600 * 1000
 """After which a new pre-key is published (`BundleRefreshInterval`)."""
-
-
-@dataclass(slots=True)
-class _Session:
-    bundle_id: bytes
-    ratchet: Ratchet
-    ephemeral: bytes
-    """Of the side that began."""
-    is_confirmed: bool
-    """Whether the other is known to have it; until then each message has what begins it."""
-    used: int
-    """Grows with each message that is received: the highest is written on."""
-    is_broken: bool = False
-    retired: list[bytes] = field(default_factory=list)
-    last_ms: int = 0
-    """Time of the latest message that was read: what is older and does not open was here before."""
-
-    def encode(self) -> bytes:
-        state = self.ratchet.state
-        document = {
-            "bundle_id": self.bundle_id.hex(),
-            "ephemeral": self.ephemeral.hex(),
-            "is_confirmed": self.is_confirmed,
-            "used": self.used,
-            "is_broken": self.is_broken,
-            "last_ms": self.last_ms,
-            "retired": [one.hex() for one in self.retired],
-            "root": state.root.hex(),
-            "own": state.own.reveal().hex(),
-            "peer": None if state.peer is None else state.peer.compressed.hex(),
-            "sending": state.sending.hex(),
-            "receiving": state.receiving.hex(),
-            "counts": [state.sent, state.received, state.previous],
-        }
-        return json.dumps(document).encode()
+RENEWED_PRE_KEY_MS: Final = 3600 * 1000
+"""After which a lost session replaces the pre-key. Else strangers could use up `MAX_PRE_KEYS`."""
+MAX_RENEWED: Final = 20_000
+"""Peers whose sessions were lost; then the oldest is known by the first id again."""
 
 
 class Sessions:
@@ -92,6 +62,7 @@ class Sessions:
         installation_id: names the device; not empty.
         store: what is kept.
         new_key: gives ratchet keys, ephemeral keys and pre-keys.
+        new_id: gives installation ids for peers whose sessions are lost.
     """
 
     def __init__(
@@ -101,13 +72,19 @@ class Sessions:
         store: SessionStore,
         *,
         new_key: Callable[[], PrivateKey] = PrivateKey.generate,
+        new_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
         self._key = key
         self.installation_id: Final = installation_id
         self._store = store
         self._new_key = new_key
+        self._new_id = new_id
+        self._renewed: OrderedDict[str, list[str]] = OrderedDict(
+            (name, json.loads(value)) for name, value in store.rows("direct_installations")
+        )
+        """The ids under which a peer knows this device since its sessions were lost."""
         self._raw: OrderedDict[str, bytes] = OrderedDict(store.rows("direct_sessions"))
-        self._live: dict[str, _Session] = {}
+        self._live: dict[str, Session] = {}
         self._of_device: dict[str, list[str]] = {}
         for session_id in self._raw:
             self._of_device.setdefault(_device_of(session_id), []).append(session_id)
@@ -126,21 +103,32 @@ class Sessions:
             ),
             key=lambda one: one[0],
         )
-        self._lost: dict[PublicKey, None] = {}
+        self._lost: dict[PublicKey, bool] = {}
 
     # -- bundles ----------------------------------------------------------------------------------
 
-    def bundle(self, now_ms: int) -> Bundle:
-        """The own bundle, to go with each direct message; with a new pre-key once a day."""
+    def installation_ids(self, peer: PublicKey) -> Sequence[str]:
+        """Return the ids of this device for a peer: the current one, and the one before it."""
+        return self._renewed.get(peer.compressed.hex()) or [self.installation_id]
+
+    def bundle(self, now_ms: int, peer: PublicKey) -> Bundle:
+        """Return the own bundle, which goes with each direct message to a peer. Its pre-key is new
+        once a day."""
         if not self._pre_keys or now_ms - self._pre_keys[-1][0] >= PRE_KEY_MS:
-            pre_key = self._new_key()
-            self._pre_keys.append((now_ms, pre_key))
-            self._store.put("direct_pre_keys", f"{now_ms}", pre_key.reveal())
-            while len(self._pre_keys) > MAX_PRE_KEYS:
-                made_ms, _ = self._pre_keys.pop(0)
-                self._store.delete("direct_pre_keys", f"{made_ms}")
-        device = SignedPreKey(self._pre_keys[-1][1].public_key)
-        return sign_bundle(self._key, {self.installation_id: device}, now_ms * 1_000_000)
+            self._make_pre_key(now_ms)
+        made_ms, pre_key = self._pre_keys[-1]
+        # status-go lets go of what has a lower version: a count would fall back with a backup.
+        device = SignedPreKey(pre_key.public_key, version=made_ms // 1000)
+        devices = {self.installation_ids(peer)[0]: device}
+        return sign_bundle(self._key, devices, now_ms * 1_000_000)
+
+    def _make_pre_key(self, now_ms: int) -> None:
+        pre_key = self._new_key()
+        self._pre_keys.append((now_ms, pre_key))
+        self._store.put("direct_pre_keys", f"{now_ms}", pre_key.reveal())
+        while len(self._pre_keys) > MAX_PRE_KEYS:
+            made_ms, _ = self._pre_keys.pop(0)
+            self._store.delete("direct_pre_keys", f"{made_ms}")
 
     def learn(self, raw: status_pb2.Bundle, sender: PublicKey) -> Refused | None:
         """Keep a sender's bundle, unless a later one is here; others' bundles are ignored."""
@@ -172,7 +160,8 @@ class Sessions:
         latest = sorted(known.items(), key=lambda item: -item[1][1])[:MAX_INSTALLATIONS]
         written = {}
         for device, (pre_key, _) in latest:
-            session_id = self._current(peer, device) or self._begun(peer, device, pre_key)
+            own = self.installation_ids(peer)[0]
+            session_id = self._current(peer, own, device) or self._begun(peer, own, device, pre_key)
             session = self._session(session_id)
             header, sealed = session.ratchet.encrypt(plain)
             message = status_pb2.EncryptedMessageProtocol(payload=sealed)
@@ -191,17 +180,18 @@ class Sessions:
         message: status_pb2.EncryptedMessageProtocol,
         sender: PublicKey,
         device: str,
+        own: str,
         timestamp_ms: int,
     ) -> tuple[bytes, MessageKeyId] | Refused:
-        """Decrypt a message of a device of the sender; a refused one has changed nothing but that
-        the next message to the sender begins a new session, where the old one is lost."""
+        """Decrypt a message of a device of the sender to an own installation id; a refused one has
+        changed nothing, but a lost session is in `take_lost`."""
         head = message.dr_header
         if max(len(device), len(head.id)) > MAX_ID_LENGTH:
             detail = f"a device or bundle of more than {MAX_ID_LENGTH} letters"
             return Refused(RefusalReason.BAD_CIPHERTEXT, detail, sender)
-        session_id = _session_id(sender, device, head.id)
+        session_id = _session_id(sender, own, device, head.id)
         is_new = timestamp_ms > self._last_ms(_device_of(session_id))
-        session = self._of_message(message, sender, session_id, is_new)
+        session = self._of_message(message, sender, session_id, own, is_new)
         if isinstance(session, Refused):
             return session
         header = RatchetHeader(head.key, head.n, head.pn)
@@ -209,6 +199,8 @@ class Sessions:
         try:
             plain = session.ratchet.decrypt(header, message.payload)
         except TooManySkipped as error:
+            if is_new:
+                self.lost(sender, own)
             return Refused(RefusalReason.TOO_MANY_SKIPPED, str(error), sender)
         except KeyUsed as error:
             return Refused(RefusalReason.REPEATED_KEY, str(error), sender)
@@ -216,10 +208,9 @@ class Sessions:
             if not is_new:
                 detail = "older than what was read, and it does not open any more"
                 return Refused(RefusalReason.REPEATED_KEY, detail, sender)
-            self._break(sender, session_id)
+            self.lost(sender, own)
             return Refused(RefusalReason.BAD_CIPHERTEXT, str(error)[:150], sender)
-        if not session.is_broken:
-            session.is_confirmed = True
+        session.is_confirmed = True
         session.last_ms = max(session.last_ms, timestamp_ms)
         session.used = self._next_use(_device_of(session_id))
         self._add(session_id, session)
@@ -238,15 +229,36 @@ class Sessions:
             name = f"{key_id.session_id} {key_id.key.hex()} {key_id.n}"
             self._store.delete("direct_message_keys", name)
 
-    def lost(self, peer: PublicKey) -> None:
-        """A device of a user writes in a session that is not here."""
-        self._lost[peer] = None
+    def lost(self, peer: PublicKey, own: str | None = None) -> None:
+        """Take note that a device of a user writes in a session that is not here.
 
-    def take_lost(self) -> list[PublicKey]:
-        """Users to write to now, if it is an empty message: it begins a new session."""
-        lost = list(self._lost)
-        self._lost.clear()
+        Args:
+            peer: the user.
+            own: the installation id that it wrote to; None for one that is not this device's.
+        """
+        is_current = own == self.installation_ids(peer)[0]
+        self._lost[peer] = is_current or self._lost.get(peer, False)
+
+    def take_lost(self) -> dict[PublicKey, bool]:
+        """Return the users to write to now, if it is an empty message, since they write in sessions
+        that are not here; True for those that need `renew` before."""
+        lost, self._lost = self._lost, {}
         return lost
+
+    def renew(self, peer: PublicKey, now_ms: int) -> None:
+        """Begin anew with a user: under another installation id, with a pre-key of this hour."""
+        name = peer.compressed.hex()
+        self._renewed[name] = [self._new_id(), *self.installation_ids(peer)][:2]
+        self._renewed.move_to_end(name)
+        self._store.put("direct_installations", name, json.dumps(self._renewed[name]).encode())
+        if len(self._renewed) > MAX_RENEWED:
+            self._store.delete("direct_installations", self._renewed.popitem(last=False)[0])
+        kept = tuple(f"{name} {own} " for own in self.installation_ids(peer))
+        for session_id in [one for one in self._raw if one.startswith(f"{name} ")]:
+            if not session_id.startswith(kept):
+                self._drop(session_id)
+        if self._pre_keys and now_ms - self._pre_keys[-1][0] >= RENEWED_PRE_KEY_MS:
+            self._make_pre_key(now_ms)
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -255,13 +267,14 @@ class Sessions:
         message: status_pb2.EncryptedMessageProtocol,
         sender: PublicKey,
         session_id: str,
+        own: str,
         is_new: bool,
-    ) -> _Session | Refused:
+    ) -> Session | Refused:
         session = self._session(session_id) if session_id in self._raw else None
         if not message.HasField("x3dh_header"):
             if session is None:
                 if is_new:
-                    self.lost(sender)
+                    self.lost(sender, own)
                 detail = f"bundle {message.dr_header.id.hex()[:66]}"
                 return Refused(RefusalReason.UNKNOWN_SESSION, detail, sender)
             return session
@@ -273,20 +286,21 @@ class Sessions:
             return session
         if session is not None and begins.key in session.retired:
             return Refused(RefusalReason.REPEATED_KEY, "of a session that was replaced", sender)
-        return self._answered(begins, sender, session, is_new)
+        return self._answered(begins, sender, session, own, is_new)
 
     def _answered(
         self,
         begins: status_pb2.X3DHHeader,
         sender: PublicKey,
-        before: _Session | None,
+        before: Session | None,
+        own: str,
         is_new: bool,
-    ) -> _Session | Refused:
+    ) -> Session | Refused:
         """A session that another device began with an own bundle."""
-        own = {key.public_key.compressed: key for _, key in self._pre_keys}
-        if (pre_key := own.get(begins.id)) is None:
+        pre_keys = {key.public_key.compressed: key for _, key in self._pre_keys}
+        if (pre_key := pre_keys.get(begins.id)) is None:
             if is_new:
-                self.lost(sender)
+                self.lost(sender, own)
             detail = f"not a bundle of this device: {begins.id.hex()[:66]}"
             return Refused(RefusalReason.UNKNOWN_SESSION, detail, sender)
         try:
@@ -297,25 +311,24 @@ class Sessions:
         retired = [] if before is None else [*before.retired, before.ephemeral][-MAX_RETIRED:]
         ratchet = Ratchet.responder(secret, pre_key, new_key=self._new_key)
         last_ms = 0 if before is None else before.last_ms
-        return _Session(begins.id, ratchet, begins.key, True, 0, retired=retired, last_ms=last_ms)
+        return Session(begins.id, ratchet, begins.key, True, 0, retired=retired, last_ms=last_ms)
 
-    def _begun(self, peer: PublicKey, device: str, pre_key_hex: str) -> str:
+    def _begun(self, peer: PublicKey, own: str, device: str, pre_key_hex: str) -> str:
         """Begin a session with a device's bundle."""
         pre_key, ephemeral = PublicKey(bytes.fromhex(pre_key_hex)), self._new_key()
         secret = secret_of_initiator(self._key, ephemeral, peer, pre_key)
         ratchet = Ratchet.initiator(secret, pre_key, new_key=self._new_key)
         bundle_id = pre_key.compressed
-        session_id = _session_id(peer, device, bundle_id)
+        session_id = _session_id(peer, own, device, bundle_id)
         used = self._next_use(_device_of(session_id))
-        begun = _Session(bundle_id, ratchet, ephemeral.public_key.compressed, False, used)
+        begun = Session(bundle_id, ratchet, ephemeral.public_key.compressed, False, used)
         self._add(session_id, begun)
         return session_id
 
-    def _current(self, peer: PublicKey, device: str) -> str | None:
-        """The session in which a device is written to."""
-        ids = self._of_device.get(f"{peer.compressed.hex()} {device}", ())
-        usable = [one for one in ids if not self._session(one).is_broken]
-        return max(usable, key=lambda one: self._session(one).used, default=None)
+    def _current(self, peer: PublicKey, own: str, device: str) -> str | None:
+        """Return the session in which a device is written to."""
+        ids = self._of_device.get(f"{peer.compressed.hex()} {own} {device}", ())
+        return max(ids, key=lambda one: self._session(one).used, default=None)
 
     def _last_ms(self, device: str) -> int:
         same = self._of_device.get(device, ())
@@ -325,44 +338,15 @@ class Sessions:
         same = self._of_device.get(device, ())
         return 1 + max((self._session(one).used for one in same), default=0)
 
-    def _break(self, sender: PublicKey, session_id: str) -> None:
-        """Write in a session no more: the other end is elsewhere, such as after a backup."""
-        if session_id in self._raw:
-            session = self._session(session_id)
-            session.is_broken = True
-            self._keep(session_id, session)
-        self.lost(sender)
-
-    def _session(self, session_id: str) -> _Session:
+    def _session(self, session_id: str) -> Session:
         session = self._live.get(session_id)
         if session is None:
             keys = self._keys.pop(session_id, OrderedDict())
-            session = self._decoded(json.loads(self._raw[session_id]), keys)
+            session = Session.decode(self._raw[session_id], keys, self._new_key)
             self._live[session_id] = session
         return session
 
-    def _decoded(self, document: Any, keys: OrderedDict[tuple[bytes, int], bytes]) -> _Session:
-        peer = document["peer"]
-        state = RatchetState(
-            bytes.fromhex(document["root"]),
-            PrivateKey.from_hex(document["own"]),
-            None if peer is None else PublicKey(bytes.fromhex(peer)),
-            bytes.fromhex(document["sending"]),
-            bytes.fromhex(document["receiving"]),
-            *document["counts"],
-        )
-        return _Session(
-            bytes.fromhex(document["bundle_id"]),
-            Ratchet(state, keys, new_key=self._new_key),
-            bytes.fromhex(document["ephemeral"]),
-            document["is_confirmed"],
-            document["used"],
-            document["is_broken"],
-            [bytes.fromhex(one) for one in document["retired"]],
-            document["last_ms"],
-        )
-
-    def _add(self, session_id: str, session: _Session) -> None:
+    def _add(self, session_id: str, session: Session) -> None:
         if self._live.get(session_id) is not session:
             self._drop(session_id)  # what it replaces, with its message keys
             self._live[session_id] = session
@@ -374,7 +358,7 @@ class Sessions:
         while len(self._raw) > MAX_SESSIONS:
             self._drop(next(iter(self._raw)))
 
-    def _keep(self, session_id: str, session: _Session) -> None:
+    def _keep(self, session_id: str, session: Session) -> None:
         self._raw[session_id] = session.encode()
         self._store.put("direct_sessions", session_id, self._raw[session_id])
 
@@ -389,8 +373,8 @@ class Sessions:
         self._store.delete("direct_sessions", session_id)
 
 
-def _session_id(peer: PublicKey, device: str, bundle_id: bytes) -> str:
-    return f"{peer.compressed.hex()} {device} {bundle_id.hex()}"
+def _session_id(peer: PublicKey, own: str, device: str, bundle_id: bytes) -> str:
+    return f"{peer.compressed.hex()} {own} {device} {bundle_id.hex()}"
 
 
 def _device_of(session_id: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from status_world import ALICE, BOB, MALLORY
 
 from reliable_channel_status import PrivateKey, PublicKey, RefusalReason, Refused
+from reliable_channel_status.testing.fake_direct import StatusGoSessions
 from reliable_channel_status.wire import status_pb2
 from reliable_channel_status.wire.direct import (
     Correspondence,
@@ -35,7 +36,12 @@ from reliable_channel_status.wire.direct.ratchet import (
     encrypt_message,
     root_step,
 )
-from reliable_channel_status.wire.direct.sessions import MAX_PER_DEVICE, MAX_SESSIONS, PRE_KEY_MS
+from reliable_channel_status.wire.direct.sessions import (
+    MAX_PER_DEVICE,
+    MAX_SESSIONS,
+    PRE_KEY_MS,
+    RENEWED_PRE_KEY_MS,
+)
 
 DATA: Final = Path(__file__).parents[5] / "tests/vectors/data/status-real"
 MESSAGES: Final[list[Any]] = json.loads((DATA / "messages.json").read_text())
@@ -243,6 +249,8 @@ def test_what_is_changed_does_not_open_and_changes_nothing(change: str) -> None:
 class Device:
     """A device that forgets what is not in its store."""
 
+    kind: type[Sessions] = Sessions
+
     def __init__(self, key: PrivateKey, name: str, store: MemorySessionStore | None = None) -> None:
         self.key, self.name = key, name
         self.store = store or MemorySessionStore()
@@ -250,7 +258,7 @@ class Device:
         self.restart()
 
     def restart(self) -> None:
-        self.sessions = Sessions(self.key, self.name, self.store)
+        self.sessions = self.kind(self.key, self.name, self.store)
         self.correspondence = Correspondence(
             self.key, sessions=self.sessions, now_ms=lambda: self.now_ms
         )
@@ -267,6 +275,12 @@ class Device:
         if opened.ratchet_key is not None:
             self.correspondence.confirm(opened.ratchet_key)
         return opened.bodies[0][0] if opened.bodies else None
+
+
+class Client(Device):
+    """A device that keeps its sessions as status-go does."""
+
+    kind = StatusGoSessions
 
 
 def kinds(data: bytes) -> dict[str, list[str]]:
@@ -312,7 +326,7 @@ def test_several_devices_of_one_user_read_the_same_message() -> None:
 def test_both_begin_at_once_and_understand_each_other() -> None:
     alice, bob = Device(ALICE, "phone"), Device(BOB, "bot")
     for one, other in ((alice, bob), (bob, alice)):
-        raw = one.sessions.bundle(NOW_MS).encode()
+        raw = one.sessions.bundle(NOW_MS, other.key.public_key).encode()
         assert other.sessions.learn(raw, one.key.public_key) is None
     crossing = alice.to(bob, b"a"), bob.to(alice, b"b")
     assert bob.read(crossing[0], alice) == b"a" and alice.read(crossing[1], bob) == b"b"
@@ -321,25 +335,58 @@ def test_both_begin_at_once_and_understand_each_other() -> None:
         assert alice.read(bob.to(alice, b"%d" % turn), bob) == b"%d" % turn
 
 
-@pytest.mark.parametrize("whose", ["alice", "bob"])
-def test_a_restored_old_session_renegotiates(whose: str) -> None:
-    alice, bob = Device(ALICE, "phone"), Device(BOB, "bot")
-    bob.read(alice.to(bob), alice)
-    alice.read(bob.to(alice), bob)
-    bob.read(alice.to(bob), alice)
-    old, other = (alice, bob) if whose == "alice" else (bob, alice)
-    backup = {name: dict(rows) for name, rows in old.store.tables.items()}
+@pytest.mark.parametrize("begins", ["client", "bot"])
+def test_a_restored_backup_heals_with_one_message(begins: str) -> None:
+    client, bot = Client(ALICE, "phone"), Device(BOB, "bot")
+    one, other = (client, bot) if begins == "client" else (bot, client)
+    raw = one.sessions.bundle(NOW_MS, other.key.public_key).encode()
+    assert other.sessions.learn(raw, one.key.public_key) is None
+    one.read(other.to(one), other)
+    other.read(one.to(other), one)
+    backup = {name: dict(rows) for name, rows in bot.store.tables.items()}
     for _ in range(3):
-        bob.read(alice.to(bob), alice)
-        alice.read(bob.to(alice), bob)
-    old.store.tables = backup
-    old.restart()
-    lost = old.read(other.to(old, b"lost"), other)
-    assert lost in (RefusalReason.BAD_CIPHERTEXT, RefusalReason.TOO_MANY_SKIPPED)
-    assert old.sessions.take_lost() == [other.key.public_key]
-    assert other.read(old.to(other, b""), old) is None  # begins a new session
-    assert old.read(other.to(old, b"again"), other) == b"again"
-    assert other.read(old.to(other, b"and back"), old) == b"and back"
+        bot.read(client.to(bot), client)
+        client.read(bot.to(client), bot)
+    old_version = versions(bot.to(client))["bot"]
+    bot.store.tables = backup
+    bot.restart()
+    for _ in range(2):
+        lost = bot.read(client.to(bot, b"lost"), client)
+        assert lost in (RefusalReason.BAD_CIPHERTEXT, RefusalReason.TOO_MANY_SKIPPED)
+    assert bot.sessions.take_lost() == {ALICE.public_key: True}
+    bot.now_ms += RENEWED_PRE_KEY_MS
+    client.now_ms += RENEWED_PRE_KEY_MS
+    bot.sessions.renew(ALICE.public_key, bot.now_ms)
+    late = client.to(bot, b"written before the news")
+    news = bot.to(client, b"")
+    ((new_id, version),) = versions(news).items()
+    assert new_id != "bot" and version > old_version
+    assert client.read(news, bot) is None
+    assert bot.read(late, client) is RefusalReason.BAD_CIPHERTEXT
+    assert bot.sessions.take_lost() == {ALICE.public_key: False}, "it is told again, by the same id"
+    for turn in range(3):
+        bot.restart()
+        assert bot.read(client.to(bot, b"%d" % turn), client) == b"%d" % turn
+        assert client.read(bot.to(client, b"%d" % turn), bot) == b"%d" % turn
+    assert set(kinds(client.to(bot))) == {"bot", new_id}
+
+
+def test_another_peer_keeps_its_session_and_ids_are_bounded() -> None:
+    client, other, bot = Client(ALICE, "phone"), Client(MALLORY, "phone"), Device(BOB, "bot")
+    for one in (client, other, client, other):
+        bot.read(one.to(bot), one)
+        one.read(bot.to(one), bot)
+    for _ in range(4):
+        bot.sessions.renew(ALICE.public_key, bot.now_ms)
+        client.read(bot.to(client, b""), bot)
+    assert kinds(bot.to(other)) == {"phone": ["dr_header"]}
+    assert len(bot.store.tables["direct_sessions"]) == 3, "two ids of Alice, one of the other"
+
+
+def versions(data: bytes) -> dict[str, int]:
+    """The version of each device in the bundle of a message."""
+    (bundle,) = status_pb2.ProtocolMessage.FromString(data).bundles
+    return {device: key.version for device, key in bundle.signed_pre_keys.items()}
 
 
 def test_a_device_that_lost_everything_is_written_to_again() -> None:
@@ -349,18 +396,18 @@ def test_a_device_that_lost_everything_is_written_to_again() -> None:
     fresh = Device(BOB, "bot")
     fresh.now_ms += 1000
     assert fresh.read(alice.to(bob, b"lost"), alice) is RefusalReason.UNKNOWN_SESSION
-    assert fresh.sessions.take_lost() == [ALICE.public_key]
+    assert fresh.sessions.take_lost() == {ALICE.public_key: True}
     assert alice.read(fresh.to(alice, b""), fresh) is None
     assert fresh.read(alice.to(fresh, b"again"), alice) == b"again"
 
 
 def test_a_replayed_beginning_does_not_bring_an_old_session_back() -> None:
     alice, bob = Device(ALICE, "phone"), Device(BOB, "bot")
-    alice.sessions.learn(bob.sessions.bundle(NOW_MS).encode(), BOB.public_key)
+    alice.sessions.learn(bob.sessions.bundle(NOW_MS, ALICE.public_key).encode(), BOB.public_key)
     first = alice.to(bob, b"first")
     assert bob.read(first, alice) == b"first"
     again = Device(ALICE, "phone")  # the same device begins once more with the same bundle
-    again.sessions.learn(bob.sessions.bundle(NOW_MS).encode(), BOB.public_key)
+    again.sessions.learn(bob.sessions.bundle(NOW_MS, ALICE.public_key).encode(), BOB.public_key)
     assert bob.read(again.to(bob, b"second"), again) == b"second"
     assert bob.read(first, alice) is RefusalReason.REPEATED_KEY
     assert bob.read(again.to(bob, b"third"), again) == b"third"
@@ -391,13 +438,15 @@ def test_sessions_and_their_keys_are_bounded() -> None:
     for day in range(8):
         bob.now_ms = NOW_MS + day * PRE_KEY_MS
         fresh = Device(ALICE, "phone")
-        fresh.sessions.learn(bob.sessions.bundle(bob.now_ms).encode(), BOB.public_key)
+        fresh.sessions.learn(
+            bob.sessions.bundle(bob.now_ms, ALICE.public_key).encode(), BOB.public_key
+        )
         assert bob.read(fresh.to(bob), fresh) == b"hello"
     assert len(bob.store.tables["direct_sessions"]) == MAX_PER_DEVICE
     assert not bob.store.tables["direct_message_keys"]
     assert MAX_SESSIONS <= 20_000
     head = status_pb2.EncryptedMessageProtocol()
     head.dr_header.id = bytes(1000)
-    refused = bob.sessions.decrypt(head, ALICE.public_key, "phone", NOW_MS)
+    refused = bob.sessions.decrypt(head, ALICE.public_key, "phone", "bot", NOW_MS)
     assert isinstance(refused, Refused) and refused.reason is RefusalReason.BAD_CIPHERTEXT
-    assert alice.sessions.take_lost() == []
+    assert alice.sessions.take_lost() == {}
