@@ -128,7 +128,7 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,mvds,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_later,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_channel,plugins/reliable_channel_mvds/reliable_channel_mvds/channel)
-	@$(call protoc,status,plugins/reliable_channel_status/reliable_channel_status)
+	@$(call protoc,status,plugins/reliable_channel_status/reliable_channel_status/wire)
 
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
 	@$(BIN)/python -m pip install --quiet uv
