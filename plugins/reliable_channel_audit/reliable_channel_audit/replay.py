@@ -76,7 +76,6 @@ class Cases(NamedTuple):
     """Messages of others that came, with any outcome."""
     heard: int
     """Those that were taken, or were syncs."""
-    blooms: int
 
     def by_audit(self) -> dict[Audit, int]:
         """How many cases each audit had."""
@@ -95,7 +94,6 @@ class Cases(NamedTuple):
             Audit.CLOCK: self.heard,
             Audit.JOURNALS: 1,
             Audit.MEMBERS: self.came,
-            Audit.BLOOM_FILTERS: self.blooms,
         }
 
 
@@ -244,9 +242,8 @@ class Replay:
         alone = (*self._not_told(), *self._told_without_proof(), *self._without_end())
         return [*self._found, *remarks, *alone, *self._out_of_order(), *deeds]
 
-    def judged(self, blooms: int) -> Iterator[Judged]:
-        """How much each audit looked at here, and what it could not judge; of bloom filters so
-        many."""
+    def judged(self) -> Iterator[Judged]:
+        """How much each audit looked at here, and what it could not judge."""
         cases = Cases(
             entries=len(self._seen),
             arrivals=self._reception.arrivals,
@@ -256,7 +253,6 @@ class Replay:
             asked=len(self._asked),
             came=self._messages_came,
             heard=self._messages_heard,
-            blooms=blooms,
         ).by_audit()
         unjudged = dict(self._reception.unjudged()) | self._unjudged
         for audit in Audit:

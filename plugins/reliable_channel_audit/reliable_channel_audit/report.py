@@ -58,8 +58,6 @@ FIGURES: Final = (
     Figure("repair", "Repair", figures.repair_efficiency),
     Figure("overhead", "Overhead", figures.overhead),
     Figure("sync", "Sync messages by the size of the group", figures.sync_traffic),
-    Figure("bloom_filters", "Bloom filters", figures.bloom_filters),
-    Figure("lamport", "Lamport timestamps", figures.lamport_drift),
     Figure("clocks", "Clocks", figures.clocks),
     Figure("members", "Members that misbehave", figures.members),
     Figure("late_joiners", "Late participants", figures.late_joiners),

@@ -9,10 +9,8 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from ..bloom_filters import Bloom
 from ..journals import Noted, Participant
 from ..lines import LOGGED, WIRE_IN, Json, ids_in
-from .filters import Filters
 from .messages import DIGEST_BYTES, Ids, Messages
 from .reading import RECEIVED, Lines, Stretch, hashed, opened_lines, stretches
 from .tables import NOT_GIVEN, Log, Wire
@@ -66,9 +64,6 @@ class Gathered(NamedTuple):
     ids: Ids
     words: Ids
     """Sources and outcomes."""
-    filters_tested: int
-    blooms: list[Bloom]
-    """What was found in the bloom filters that went out."""
 
 
 TABLES: Final = (Log, Wire, Messages, Received, Told)
@@ -85,27 +80,22 @@ def gathered(participant: Participant) -> Gathered:
     at_ms: list[int] = []
     rare: dict[str, list[Json]] = defaultdict(list)
     opened: list[Noted] = []
-    filters: Filters | None = None
     for piece in _pieces(participant, at_ms, ids):
         if isinstance(piece, Noted):
             opened.append(piece)
             at_ms.append(piece.line.at_ms or 0)
-            filters = filters or Filters(participant, piece, ids, words)
             continue
-        assert filters is not None
         if not EXTRAORDINARY.isdisjoint(piece.by_event):
             raise Odd("an extraordinary event")
         at_ms += piece.at_ms
-        log, wire = _log(piece.lines(LOGGED), ids), _wire(piece.wire, words)
-        filters.take(log, wire, piece.messages, piece.filters)
-        columns[Log].append(log)
-        columns[Wire].append(wire)
+        columns[Log].append(_log(piece.lines(LOGGED), ids))
+        columns[Wire].append(_wire(piece.wire, words))
         columns[Messages].append(piece.messages)
         columns[Received].append(_received(piece.lines(RECEIVED), piece.contents, ids))
         columns[Told].append(_told(piece.lines("message_acknowledged"), ids, words))
         for event in ("message_missing", "repair_requested", "repair_sent"):
             rare[event] += piece.lines(event).rows
-    if not columns or filters is None:
+    if not columns:
         raise Odd("a journal without lines")
     log, wire, messages, received, told = (_joined(columns[kind]) for kind in TABLES)
     times_ms = np.array(at_ms, np.int64)
@@ -124,8 +114,6 @@ def gathered(participant: Participant) -> Gathered:
         repaired=[row.message_id or "" for row in rare["repair_sent"]],
         ids=ids,
         words=words,
-        filters_tested=filters.cases,
-        blooms=filters.blooms(),
     )
 
 

@@ -64,9 +64,8 @@ class Messages(NamedTuple):
 
 def messages_of(
     unpacked: Unpacked, wire: Whole, received: Whole, ids: Ids
-) -> tuple[Messages, dict[int, bytes], Array]:
-    """The messages of the texts `wire`, their bloom filters, and the sha256 of the texts
-    `received`, as rows.
+) -> tuple[Messages, Array]:
+    """The messages of the texts `wire`, and the sha256 of the texts `received`, as rows.
 
     Raises:
         Odd: one that is none, is of another dialect, or has a field twice.
@@ -92,10 +91,7 @@ def messages_of(
     rows = ramps((np.cumsum(each) - each)[places], of_each)
     owner = np.repeat(np.repeat(np.arange(len(wire)), counts), of_each)
     messages = _put_together(decoded, rows, owner, sizes)
-    is_filter = found.tag[rows] == BLOOM
-    filters = zip(owner[is_filter].tolist(), rows[is_filter].tolist(), strict=True)
-    by_message = {message: decoded.filters[field] for message, field in filters}
-    return messages, by_message, _contents(unpacked, starts, received, used, each, decoded)
+    return messages, _contents(unpacked, starts, received, used, each, decoded)
 
 
 class _Decoded:
@@ -120,8 +116,7 @@ class _Decoded:
         self._entries(pieces, HISTORY, ids)
         self._entries(pieces, REPAIR, ids)
         at = np.flatnonzero(found.tag == BLOOM)
-        self.filters = dict(zip(at.tolist(), self._values(at), strict=True))
-        for each in self.filters.values():
+        for each in self._values(at):
             filled = np.bitwise_count(np.frombuffer(each, np.uint8)).sum()
             if filled and filled >= MAX_FILL * 8 * len(each) - 1:  # roundings do not matter
                 raise Odd("a bloom filter that has everything")

@@ -98,7 +98,6 @@ class _Ordinary:
             asked=len(requests),
             came=int(self._is_others.sum()),
             heard=int(self._is_heard.sum()),
-            blooms=life.filters_tested,
         ).by_audit()
         ended = self._replay.life()._replace(
             until_ms=self._until_ms, entries=entries, log_digest=order.digest()
@@ -108,7 +107,6 @@ class _Ordinary:
         few += self._heard()
         few += self._traffic()
         few += self._lags()
-        few += life.blooms
         few += (
             Repair(*self._whose, each, requests[each], responses[each])
             for each in requests.keys() | responses.keys()

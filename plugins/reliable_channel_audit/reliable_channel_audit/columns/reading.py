@@ -58,8 +58,6 @@ class Stretch(NamedTuple):
     wire: Lines
     """Those with messages."""
     messages: Messages
-    filters: dict[int, bytes]
-    """Bloom filters of messages, by which one of them."""
     contents: Array
     """sha256 of what the application received, a row of bytes each."""
 
