@@ -45,13 +45,8 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "reliable-channel audit journals/": SPARK,
         "make demo AUDIT=1": SPARK,
         "pip install": SPARK,
-        "cd examples/spark_pipeline": SPARK,
-        "spark-pipelines": SPARK,
         "export SPARK_HOME": SPARK,
         "$SPARK_HOME": SPARK,
-        "PYSPARK_PYTHON": "needs a cluster of Kubernetes; never tried",
-        "export HADOOP_CONF_DIR": "needs a cluster of YARN; never tried",
-        "reliable-channel audit /nfs": "needs a cluster of YARN; never tried",
     },
     "docs/plugins.md": {
         "pip install .": "tests/plugins/test_example.py installs and runs it elsewhere",

@@ -62,8 +62,8 @@ def decoded(
 
 
 def message(payload: Column) -> Column:
-    """A binary column decoded, without its bloom filter: the `message` of `decoded` where a frame
-    cannot be asked for its columns, as in a declarative pipeline."""
+    """Decode a binary column, without its bloom filter: the `message` of `decoded`, where a frame
+    cannot be asked for its columns."""
 
     def of_batch(payloads: pa.Array) -> pa.Array:
         return decode_batch(payloads).to_struct_array()
