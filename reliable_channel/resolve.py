@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, get_args
 
+from ._contracts.state_store import StateStore
 from .encryption import Encryption
 from .errors import PluginError
 from .plugin_code import SHORT, Owner
@@ -15,7 +16,6 @@ from .plugin_transport import PluginTransport
 from .registry import Kind, Registry
 from .repair_policies import Look, RepairStep
 from .sds.profile import WireProfile
-from .state.base import StateStore
 from .sync_core import CoreContext, SyncCore
 from .transport.base import Transport
 from .transport.settings import WakuSettings

@@ -14,20 +14,31 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ._lazy import lazy_names
+    from .cli.channel_flags import DEFAULT_NODE, ChannelArguments
+    from .cli.console import err, out, say, warn
+    from .cli.exit_codes import ExitCode
     from .cli.lazy_command import lazy_command
+    from .config import channel_settings, check_channel_name, from_text
     from .encryption import DecryptionFailed, Encryption, EncryptionPair
+    from .engine.engine import JOINING_MS
     from .finding import Finding, Level
     from .hooks import Hooks, Register, hookimpl
-    from .repair_policies import Missing, RepairPolicy, RepairStep
-    from .sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters
+    from .plugins import process_registry
+    from .registry import Kind
+    from .repair_policies import WITHOUT_STORE, Missing, RepairPolicy, RepairStep
+    from .resolve import make_encryption, make_function, make_sync_core
+    from .runtime.journal import JOURNAL_FORMAT, Journal
+    from .runtime.journal_packing import MAX_FIELDS, MAX_UNPACKED_BYTES, Unpacker
+    from .sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters, set_bits
     from .sds.clock import LamportClock
     from .sds.ids import IdFunction
-    from .sds.message import HistoryEntry, Message
+    from .sds.message import HistoryEntry, Message, kind_of
     from .sds.options import RepairOptions, SdsOptions
     from .sds.profile import NIM, SPEC, WireProfile
-    from .sds.repair import RepairTimers
+    from .sds.repair import MAX_REST, RepairTimers
     from .sds.retries import RetryPolicy, Unacknowledged
-    from .sds.wire import Codec, CodecError
+    from .sds.wire import Codec, CodecError, NimCodec, SpecCodec, sds_pb2
+    from .sds.wire.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES, MAX_MESSAGE_BYTES
     from .segmentation import SegmentLayout
     from .signing import NotProven, Signing
     from .state import (
@@ -71,6 +82,7 @@ if TYPE_CHECKING:
         Value,
         Withdrawing,
     )
+    from .topic_reader import sds_message, topic_decryption, topic_transport
     from .transport import (
         Batch,
         Envelope,
@@ -84,36 +96,37 @@ if TYPE_CHECKING:
         Wrapping,
         has_store,
     )
+    from .transport.addresses import default_content_topic, masked_address
 
 _HOMES: Final = {
     "_lazy": ("lazy_names",),
+    "cli.channel_flags": ("DEFAULT_NODE", "ChannelArguments"),
+    "cli.console": ("err", "out", "say", "warn"),
+    "cli.exit_codes": ("ExitCode",),
     "cli.lazy_command": ("lazy_command",),
-    "encryption": (
-        "DecryptionFailed",
-        "Encryption",
-        "EncryptionPair",
-    ),
+    "config": ("channel_settings", "check_channel_name", "from_text"),
+    "encryption": ("DecryptionFailed", "Encryption", "EncryptionPair"),
+    "engine.engine": ("JOINING_MS",),
     "finding": ("Finding", "Level"),
-    "hooks": (
-        "Hooks",
-        "Register",
-        "hookimpl",
-    ),
-    "repair_policies": ("Missing", "RepairPolicy", "RepairStep"),
-    "sds.bloom": ("BloomFilterError", "BloomForm", "BloomLayout", "BloomParameters"),
+    "hooks": ("Hooks", "Register", "hookimpl"),
+    "plugins": ("process_registry",),
+    "registry": ("Kind",),
+    "repair_policies": ("WITHOUT_STORE", "Missing", "RepairPolicy", "RepairStep"),
+    "resolve": ("make_encryption", "make_function", "make_sync_core"),
+    "runtime.journal": ("JOURNAL_FORMAT", "Journal"),
+    "runtime.journal_packing": ("MAX_FIELDS", "MAX_UNPACKED_BYTES", "Unpacker"),
+    "sds.bloom": ("BloomFilterError", "BloomForm", "BloomLayout", "BloomParameters", "set_bits"),
     "sds.clock": ("LamportClock",),
     "sds.ids": ("IdFunction",),
-    "sds.message": ("HistoryEntry", "Message"),
+    "sds.message": ("HistoryEntry", "Message", "kind_of"),
     "sds.options": ("RepairOptions", "SdsOptions"),
     "sds.profile": ("NIM", "SPEC", "WireProfile"),
-    "sds.repair": ("RepairTimers",),
+    "sds.repair": ("MAX_REST", "RepairTimers"),
     "sds.retries": ("RetryPolicy", "Unacknowledged"),
-    "sds.wire": ("Codec", "CodecError"),
+    "sds.wire": ("Codec", "CodecError", "NimCodec", "SpecCodec", "sds_pb2"),
+    "sds.wire.codec": ("MAX_HISTORY_ENTRIES", "MAX_ID_BYTES", "MAX_MESSAGE_BYTES"),
     "segmentation": ("SegmentLayout",),
-    "signing": (
-        "NotProven",
-        "Signing",
-    ),
+    "signing": ("NotProven", "Signing"),
     "state": (
         "Archive",
         "Identity",
@@ -155,6 +168,7 @@ _HOMES: Final = {
         "Value",
         "Withdrawing",
     ),
+    "topic_reader": ("sds_message", "topic_decryption", "topic_transport"),
     "transport": (
         "Batch",
         "Envelope",
@@ -168,14 +182,25 @@ _HOMES: Final = {
         "Wrapping",
         "has_store",
     ),
+    "transport.addresses": ("default_content_topic", "masked_address"),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "CHANNEL",
+    "DEFAULT_NODE",
+    "JOINING_MS",
+    "JOURNAL_FORMAT",
+    "MAX_FIELDS",
+    "MAX_HISTORY_ENTRIES",
+    "MAX_ID_BYTES",
+    "MAX_MESSAGE_BYTES",
+    "MAX_REST",
+    "MAX_UNPACKED_BYTES",
     "NIM",
     "NO_RECORDER",
     "SPEC",
+    "WITHOUT_STORE",
     "Archive",
     "Arrival",
     "Batch",
@@ -184,6 +209,7 @@ __all__ = [
     "BloomLayout",
     "BloomParameters",
     "Changes",
+    "ChannelArguments",
     "Codec",
     "CodecError",
     "CoreContext",
@@ -191,11 +217,14 @@ __all__ = [
     "Encryption",
     "EncryptionPair",
     "Envelope",
+    "ExitCode",
     "Finding",
     "HistoryEntry",
     "Hooks",
     "IdFunction",
     "Identity",
+    "Journal",
+    "Kind",
     "LamportClock",
     "Level",
     "LogArchive",
@@ -205,6 +234,7 @@ __all__ = [
     "MessageLog",
     "Missing",
     "MissingEntry",
+    "NimCodec",
     "NodeHealth",
     "NotProven",
     "Outcome",
@@ -230,6 +260,7 @@ __all__ = [
     "SegmentLayout",
     "Signing",
     "Source",
+    "SpecCodec",
     "SqliteStateStore",
     "StateCorrupt",
     "StateError",
@@ -245,15 +276,35 @@ __all__ = [
     "Transport",
     "TransportError",
     "Unacknowledged",
+    "Unpacker",
     "Value",
     "WakuSettings",
     "WireProfile",
     "Withdrawing",
     "Wrapping",
+    "channel_settings",
+    "check_channel_name",
+    "default_content_topic",
+    "err",
+    "from_text",
     "has_store",
     "hookimpl",
+    "kind_of",
     "lazy_command",
     "lazy_names",
+    "make_encryption",
+    "make_function",
+    "make_sync_core",
+    "masked_address",
+    "out",
+    "process_registry",
+    "say",
+    "sds_message",
+    "sds_pb2",
+    "set_bits",
+    "topic_decryption",
+    "topic_transport",
+    "warn",
 ]
 
 if not TYPE_CHECKING:  # it would take every name for one that is there

@@ -8,7 +8,8 @@ writes what `begin_write` hands out and reports with `end_write`.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
-from ..errors import OutgoingBufferFull
+from .._contracts.state_store import Saved
+from ..errors import OutgoingBufferFull, StateError
 from ..events import (
     EphemeralDropped,
     Event,
@@ -28,10 +29,8 @@ from ..sds.changes import CHANNEL, NO_CHANGES, NO_RECORDER, Changes, Recorder, T
 from ..sds.events import Outgoing, OutgoingKind, RepairRequested
 from ..sds.recent import Recent
 from ..sds.statistics import SdsStatistics
-from ..state.base import Saved
-from ..state.errors import StateError
-from ..state.overlay import ArchiveOverlay
 from ..sync_core import Arrival, Outcome, SyncCore, Withdrawing
+from .archive_overlay import ArchiveOverlay
 from .backoff import Backoff
 from .confirmation import Confirmation
 from .logged import Logged

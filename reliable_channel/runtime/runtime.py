@@ -16,6 +16,7 @@ from ..engine.rate_limit import Budget
 from ..engine.requests import Accepted
 from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
+from ..errors import StateCorrupt
 from ..events import Event, JournalDegraded, ReaderFellBehind
 from ..explanation import Explanation
 from ..health import ChannelHealth
@@ -25,7 +26,6 @@ from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
 from ..sds.log_entry import LogEntry
 from ..signing import Signing
-from ..state.errors import StateCorrupt
 from ..steady_clock import SteadyClock
 from ..sync_core import CoreContext, Policies, SyncCore
 from ..transport.base import Transport, has_store, nodes_of

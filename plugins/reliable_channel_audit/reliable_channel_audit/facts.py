@@ -13,11 +13,11 @@ from heapq import heappush, heapreplace
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from reliable_channel.sds.message import Message
-from reliable_channel.sds.options import Limits
+from reliable_channel.sds import Limits
+from reliable_channel.spi import Message
 
 from .dag import Said
-from .findings import SETTLE_MS, Finding, Heard, Judged, Orphan
+from .findings import SETTLE_MS, Coverage, Finding, HeardSender, Orphan
 from .journals import Noted, Participant, lived
 from .lines import SET_ASIDE, WIRE_IN, WIRE_OUT, Line
 from .misbehaviour import Deed
@@ -156,8 +156,8 @@ Fact = (
     | Lag
     | Deed
     | Finding
-    | Judged
-    | Heard
+    | Coverage
+    | HeardSender
     | Orphan
     | SetAside
     | Said

@@ -56,7 +56,7 @@ ESSENTIAL: Final = frozenset(
 """Without a case of one of these nothing is known of a channel; others wait for an occasion."""
 
 
-class Judged(NamedTuple):
+class Coverage(NamedTuple):
     """What an audit looked at in one life, and what it could not judge."""
 
     channel_id: str
@@ -68,7 +68,7 @@ class Judged(NamedTuple):
     """Why some could not be judged; None where all could."""
 
 
-class Heard(NamedTuple):
+class HeardSender(NamedTuple):
     """A participant, as another one heard it."""
 
     channel_id: str

@@ -97,8 +97,8 @@ REPAIR: Final = _table(**_WHOSE, message_id=TEXT, requests=NUMBER, responses=NUM
 LAG: Final = _table(**_WHOSE, sender_id=TEXT, message_hash=BYTES, least_ms=NUMBER)
 DEED: Final = _table(**_WHOSE, sender=TEXT, what=TEXT, message_id=TEXT, at_ms=NUMBER, times=NUMBER)
 FINDING: Final = _table(audit=TEXT, **_WHOSE, message_id=TEXT, at_ms=NUMBER, detail=TEXT)
-JUDGED: Final = _table(**_WHOSE, audit=TEXT, cases=NUMBER, why=TEXT)
-HEARD: Final = _table(**_WHOSE, sender_id=TEXT, messages=NUMBER)
+COVERAGE: Final = _table(**_WHOSE, audit=TEXT, cases=NUMBER, why=TEXT)
+HEARD_SENDER: Final = _table(**_WHOSE, sender_id=TEXT, messages=NUMBER)
 ORPHAN: Final = _table(**_WHOSE, message_id=TEXT, first_segment_id=TEXT, at_ms=NUMBER)
 SET_ASIDE: Final = _table(path=TEXT, reason=TEXT, lines=NUMBER, first_line=NUMBER)
 
@@ -124,8 +124,8 @@ FACTS: Final = {
     "Lag": LAG,
     "Deed": DEED,
     "Finding": FINDING,
-    "Judged": JUDGED,
-    "Heard": HEARD,
+    "Coverage": COVERAGE,
+    "HeardSender": HEARD_SENDER,
     "Orphan": ORPHAN,
     "SetAside": SET_ASIDE,
     "Said": SAID,
@@ -181,7 +181,7 @@ PLACE: Final = _table(
     branches=NUMBER,
     is_head=FLAG,
 )
-"""A message in the causal DAG of its channel (`dag.Place`)."""
+"""A message in the causal DAG of its channel (`dag.DagPosition`)."""
 
 MESSAGE: Final = _table(
     dialect=TEXT,

@@ -57,7 +57,7 @@ def test_no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         session()
 
 
-@pytest.mark.parametrize("master", ["http://127.0.0.1:7077", "spark://", "locale", "sc://here:1", "yarn"])
+@pytest.mark.parametrize("master", ["http://127.0.0.1:7077", "spark://", "yarn", "sc://here:1"])
 def test_no_master(master: str) -> None:
     with pytest.raises(SparkUnavailable, match=r"`master` must be local\[\*\] or spark://host"):
         session(master)

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from reliable_channel.sds.message import Message
+from reliable_channel.spi import Message
 
 from ..check import judge
 from ..clocks import clock_offsets, own_lags

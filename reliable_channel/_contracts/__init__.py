@@ -1,0 +1,1 @@
+"""Contracts and values that rooms on several floors share."""
