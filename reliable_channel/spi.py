@@ -13,51 +13,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from ._contracts.encryption import DecryptionFailed, Encryption, EncryptionPair
+    from ._contracts.finding import Finding, Level
+    from ._contracts.repair_policies import WITHOUT_STORE, Missing, RepairPolicy, RepairStep
+    from ._contracts.signing import NotProven, Signing
     from ._lazy import lazy_names
+    from ._plugins.hooks import Hooks, Register, hookimpl
+    from ._plugins.loading import process_registry
+    from ._plugins.registry import Kind
+    from ._plugins.resolve import make_encryption, make_function, make_sync_core
+    from ._topic_reader import sds_message, topic_decryption, topic_transport
     from .cli.channel_flags import DEFAULT_NODE, ChannelArguments
     from .cli.console import err, out, say, warn
     from .cli.exit_codes import ExitCode
     from .cli.lazy_command import lazy_command
     from .config import channel_settings, check_channel_name, from_text
-    from .encryption import DecryptionFailed, Encryption, EncryptionPair
     from .engine.engine import JOINING_MS
-    from .finding import Finding, Level
-    from .hooks import Hooks, Register, hookimpl
-    from .plugins import process_registry
-    from .registry import Kind
-    from .repair_policies import WITHOUT_STORE, Missing, RepairPolicy, RepairStep
-    from .resolve import make_encryption, make_function, make_sync_core
-    from .runtime.journal import JOURNAL_FORMAT, Journal
-    from .runtime.journal_packing import MAX_FIELDS, MAX_UNPACKED_BYTES, Unpacker
-    from .sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters, set_bits
-    from .sds.clock import LamportClock
-    from .sds.ids import IdFunction
-    from .sds.message import HistoryEntry, Message, kind_of
-    from .sds.options import RepairOptions, SdsOptions
-    from .sds.profile import NIM, SPEC, WireProfile
-    from .sds.repair import MAX_REST, RepairTimers
-    from .sds.retries import RetryPolicy, Unacknowledged
-    from .sds.wire import Codec, CodecError, NimCodec, SpecCodec, sds_pb2
-    from .sds.wire.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES, MAX_MESSAGE_BYTES
-    from .segmentation import SegmentLayout
-    from .signing import NotProven, Signing
-    from .state import (
-        Archive,
-        Identity,
-        MemoryStateStore,
-        QuickStateStore,
-        RolledBack,
-        Saved,
-        SqliteStateStore,
-        StateCorrupt,
-        StateError,
-        StateInUse,
-        StateMismatch,
-        StateStore,
-        StateUnavailable,
-        StateVersionTooNew,
-    )
-    from .sync_core import (
+    from .engine.sync_core import (
         CHANNEL,
         NO_RECORDER,
         Arrival,
@@ -82,7 +54,35 @@ if TYPE_CHECKING:
         Value,
         Withdrawing,
     )
-    from .topic_reader import sds_message, topic_decryption, topic_transport
+    from .runtime.journal import JOURNAL_FORMAT, Journal
+    from .runtime.journal_packing import MAX_FIELDS, MAX_UNPACKED_BYTES, Unpacker
+    from .sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters, set_bits
+    from .sds.clock import LamportClock
+    from .sds.dialects import Codec, CodecError, NimCodec, SpecCodec, sds_pb2
+    from .sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES, MAX_MESSAGE_BYTES
+    from .sds.ids import IdFunction
+    from .sds.message import HistoryEntry, Message, kind_of
+    from .sds.options import RepairOptions, SdsOptions
+    from .sds.outgoing import RetryPolicy, Unacknowledged
+    from .sds.profile import NIM, SPEC, WireProfile
+    from .sds.repair.buffers import MAX_REST, RepairTimers
+    from .segmentation import SegmentLayout
+    from .state import (
+        Archive,
+        Identity,
+        MemoryStateStore,
+        QuickStateStore,
+        RolledBack,
+        Saved,
+        SqliteStateStore,
+        StateCorrupt,
+        StateError,
+        StateInUse,
+        StateMismatch,
+        StateStore,
+        StateUnavailable,
+        StateVersionTooNew,
+    )
     from .transport import (
         Batch,
         Envelope,
@@ -99,34 +99,60 @@ if TYPE_CHECKING:
     from .transport.addresses import default_content_topic, masked_address
 
 _HOMES: Final = {
+    "_contracts.encryption": ("DecryptionFailed", "Encryption", "EncryptionPair"),
+    "_contracts.finding": ("Finding", "Level"),
+    "_contracts.repair_policies": ("WITHOUT_STORE", "Missing", "RepairPolicy", "RepairStep"),
+    "_contracts.signing": ("NotProven", "Signing"),
     "_lazy": ("lazy_names",),
+    "_plugins.hooks": ("Hooks", "Register", "hookimpl"),
+    "_plugins.loading": ("process_registry",),
+    "_plugins.registry": ("Kind",),
+    "_plugins.resolve": ("make_encryption", "make_function", "make_sync_core"),
+    "_topic_reader": ("sds_message", "topic_decryption", "topic_transport"),
     "cli.channel_flags": ("DEFAULT_NODE", "ChannelArguments"),
     "cli.console": ("err", "out", "say", "warn"),
     "cli.exit_codes": ("ExitCode",),
     "cli.lazy_command": ("lazy_command",),
     "config": ("channel_settings", "check_channel_name", "from_text"),
-    "encryption": ("DecryptionFailed", "Encryption", "EncryptionPair"),
     "engine.engine": ("JOINING_MS",),
-    "finding": ("Finding", "Level"),
-    "hooks": ("Hooks", "Register", "hookimpl"),
-    "plugins": ("process_registry",),
-    "registry": ("Kind",),
-    "repair_policies": ("WITHOUT_STORE", "Missing", "RepairPolicy", "RepairStep"),
-    "resolve": ("make_encryption", "make_function", "make_sync_core"),
+    "engine.sync_core": (
+        "CHANNEL",
+        "NO_RECORDER",
+        "Arrival",
+        "Changes",
+        "CoreContext",
+        "LogArchive",
+        "LogEntry",
+        "MessageLog",
+        "MissingEntry",
+        "Outcome",
+        "Outgoing",
+        "OutgoingKind",
+        "Progress",
+        "Recorder",
+        "Row",
+        "SdsCounters",
+        "SdsEvent",
+        "SdsStatistics",
+        "SyncCore",
+        "Table",
+        "Tables",
+        "Value",
+        "Withdrawing",
+    ),
     "runtime.journal": ("JOURNAL_FORMAT", "Journal"),
     "runtime.journal_packing": ("MAX_FIELDS", "MAX_UNPACKED_BYTES", "Unpacker"),
     "sds.bloom": ("BloomFilterError", "BloomForm", "BloomLayout", "BloomParameters", "set_bits"),
     "sds.clock": ("LamportClock",),
+    "sds.dialects": ("Codec", "CodecError", "NimCodec", "SpecCodec", "sds_pb2"),
+    "sds.dialects.codec": ("MAX_HISTORY_ENTRIES", "MAX_ID_BYTES", "MAX_MESSAGE_BYTES"),
     "sds.ids": ("IdFunction",),
     "sds.message": ("HistoryEntry", "Message", "kind_of"),
     "sds.options": ("RepairOptions", "SdsOptions"),
     "sds.profile": ("NIM", "SPEC", "WireProfile"),
-    "sds.repair": ("MAX_REST", "RepairTimers"),
-    "sds.retries": ("RetryPolicy", "Unacknowledged"),
-    "sds.wire": ("Codec", "CodecError", "NimCodec", "SpecCodec", "sds_pb2"),
-    "sds.wire.codec": ("MAX_HISTORY_ENTRIES", "MAX_ID_BYTES", "MAX_MESSAGE_BYTES"),
+    "sds.repair.buffers": ("MAX_REST", "RepairTimers"),
+    "sds.outgoing": ("RetryPolicy", "Unacknowledged"),
     "segmentation": ("SegmentLayout",),
-    "signing": ("NotProven", "Signing"),
     "state": (
         "Archive",
         "Identity",
@@ -143,32 +169,6 @@ _HOMES: Final = {
         "StateUnavailable",
         "StateVersionTooNew",
     ),
-    "sync_core": (
-        "CHANNEL",
-        "NO_RECORDER",
-        "Arrival",
-        "Changes",
-        "LogArchive",
-        "LogEntry",
-        "MessageLog",
-        "MissingEntry",
-        "Outcome",
-        "Outgoing",
-        "OutgoingKind",
-        "Progress",
-        "Recorder",
-        "Row",
-        "SdsCounters",
-        "SdsEvent",
-        "SdsStatistics",
-        "SyncCore",
-        "CoreContext",
-        "Table",
-        "Tables",
-        "Value",
-        "Withdrawing",
-    ),
-    "topic_reader": ("sds_message", "topic_decryption", "topic_transport"),
     "transport": (
         "Batch",
         "Envelope",

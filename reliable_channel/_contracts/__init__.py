@@ -1,1 +1,1 @@
-"""Contracts and values that rooms on several floors share."""
+"""Interfaces that plugins implement; `reliable_channel.spi` exports them."""

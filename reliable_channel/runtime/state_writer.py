@@ -12,10 +12,10 @@ from typing import Any, Final, Generic, TypeVar, TypeVarTuple, Unpack
 import anyio
 
 from .._contracts.state_store import Identity, QuickStateStore, Saved, StateStore
+from .._notifier import Notifier, asyncio_loop
 from ..engine.archive_overlay import ArchiveOverlay
 from ..engine.steps import LEISURE_MS
 from ..errors import StateError
-from ..notifier import Notifier, asyncio_loop
 from ..sds.changes import Changes
 from .driver import Driver
 

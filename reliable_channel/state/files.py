@@ -18,7 +18,7 @@ from typing import Final
 from .._contracts.state_store import Identity
 from ..errors import StateCorrupt, StateError, StateInUse, StateUnavailable
 from ..sds.changes import Recorder
-from ..sds.log import MessageLog
+from ..sds.log.log import MessageLog
 from . import continuity, schema
 from .change_log import ChangeLog
 from .ownership import PRIVATE_FILE, Ownership

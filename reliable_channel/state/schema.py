@@ -14,7 +14,7 @@ from typing import Final
 
 from ..errors import StateCorrupt, StateVersionTooNew
 from ..sds.changes import Row, Table
-from ..sds.log_root import LOG_SUMS
+from ..sds.log.root import LOG_SUMS
 from . import change_log, continuity
 from .rows import CHECKSUM, damaged, verified
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from reliable_channel.encryption import Encryption, EncryptionPair
-from reliable_channel.plugins import SELECTION
+from reliable_channel._contracts.encryption import Encryption, EncryptionPair
+from reliable_channel._plugins.loading import SELECTION
+from reliable_channel.sds.dialects import NimCodec, SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel.sds.wire import NimCodec, SpecCodec
 from reliable_channel_audit.decode import decode_batch, decoded
 from reliable_channel_audit.opening import NamedEncryption
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
