@@ -651,6 +651,8 @@ def test_commands_are_added_and_a_failing_plugin_takes_none_with_it(
 def test_a_command_of_a_missing_package_names_it(
     fresh: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("RELIABLE_CHANNEL_PLUGINS", raising=False)
+    process_registry.cache_clear()
     packages = {plugin.name: plugin.distribution for plugin in installed()}
     theirs = {
         words.partition(" ")[0]: packages[plugin]
