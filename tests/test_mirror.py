@@ -13,11 +13,11 @@ TABLE_TEXT = """
 [[elsewhere]]
 reason = "seen through the log"
 code = "reliable_channel/sds"
-tests."tests/sds/log/test_log.py" = ["entry", "parts/*"]
+tests."tests/sds/test_log.py" = ["entry", "parts/*"]
 """
 FILES = (
     "reliable_channel/sds/__init__.py",
-    "reliable_channel/sds/log/log.py",
+    "reliable_channel/sds/log.py",
     "reliable_channel/sds/entry.py",
     "reliable_channel/sds/parts/_one.py",
     "reliable_channel/sds/wire_pb2.py",
@@ -27,7 +27,7 @@ FILES = (
     "tests/__init__.py",
     "tests/hostile/__init__.py",
     "tests/sds/__init__.py",
-    "tests/sds/log/test_log.py",
+    "tests/sds/test_log.py",
 )
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from reliable_channel.sds.changes import Changes, Recorder, Value
+from reliable_channel.sds.log import archive
 from reliable_channel.sds.log.archive import LOG_BLOCKS, NO_ARCHIVE, ArchiveBlocks
 from reliable_channel.sds.log.entry import LogEntry
-from reliable_channel.sds.log.log import archive
 
 END = (1_000, "")
 

@@ -14,7 +14,7 @@ from reliable_channel.sds.dialects import spec
 from reliable_channel.sds.dialects.codec import CodecError
 from reliable_channel.sds.ids import RecentIds
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel.sds.repair.buffers import buffers
+from reliable_channel.sds.repair import buffers
 from reliable_channel.sds.search import References
 from reliable_channel.segmentation import segmenter
 
