@@ -30,7 +30,7 @@ help: ## list what can be made
 demo: $(if $(AUDIT),$(SPARK_READY),$(READY)) ## five participants, a lossy network, one log: the main job in under a minute (AUDIT=1: with journals and their audit; Java 17 or 21)
 	@$(if $(AUDIT),rm -rf build/demo-journals)
 	@$(BIN)/reliable-channel demo $(if $(AUDIT),--journals build/demo-journals) $(ARGS)
-	@$(if $(AUDIT),$(BIN)/reliable-channel audit build/demo-journals --out build/demo-report)
+	@$(if $(AUDIT),$(BIN)/reliable-channel check build/demo-journals --out build/demo-report)
 
 quick: $(READY) ## the tests of the cores and of state, in some 20 s; or those of the module FILE=
 	@tests="$(if $(FILE),$$($(BIN)/python -m tests.mirror $(FILE)),$(QUICK))" && $(PYTEST) -m "not slow" $$tests $(ARGS)

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from .._contracts.repair_policies import RepairPolicy
-from ..errors import OutgoingBufferFull
+from .._contracts.state_store import Saved
+from ..errors import OutgoingBufferFull, StateError
 from ..events import (
     EphemeralDropped,
     Event,
@@ -28,9 +29,7 @@ from ..sds.changes import CHANNEL, NO_CHANGES, NO_RECORDER, Changes, Recorder, T
 from ..sds.events import Outgoing, OutgoingKind, RepairRequested
 from ..sds.recent_set import RecentSet
 from ..sds.statistics import SdsStatistics
-from ..state.base import Saved
-from ..state.errors import StateError
-from ..state.overlay import ArchiveOverlay
+from .archive_overlay import ArchiveOverlay
 from .backoff import Backoff
 from .confirmation import Confirmation
 from .logged import Logged

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ..errors import StateError
 from ..events import Event, MessageSent, SendProgress, StateDegraded, StateRecovered
 from ..sds.changes import Changes
 from ..sds.events import Outgoing, OutgoingKind, SyncSent
-from ..state.errors import StateError
-from ..state.overlay import ArchiveOverlay
+from .archive_overlay import ArchiveOverlay
 from .backoff import Backoff
 from .logged import Logged
 from .requests import Accepted

@@ -20,6 +20,7 @@ from ..engine.requests import Accepted
 from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
 from ..engine.sync_core import CoreContext, Policies, SyncCore
+from ..errors import StateCorrupt
 from ..events import Event, JournalDegraded, ReaderFellBehind
 from ..explanation import Explanation
 from ..health import ChannelHealth
@@ -27,7 +28,6 @@ from ..options import ChannelOptions
 from ..sds.changes import NO_RECORDER, Recorder
 from ..sds.log.archive import NO_ARCHIVE
 from ..sds.log.entry import LogEntry
-from ..state.errors import StateCorrupt
 from ..transport.base import Transport, has_store, nodes_of
 from .backlog import Backlog
 from .budget_file import BudgetFile

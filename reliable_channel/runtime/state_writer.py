@@ -11,12 +11,12 @@ from typing import Any, Final, Generic, TypeVar, TypeVarTuple, Unpack
 
 import anyio
 
+from .._contracts.state_store import Identity, QuickStateStore, Saved, StateStore
 from .._notifier import Notifier, asyncio_loop
+from ..engine.archive_overlay import ArchiveOverlay
 from ..engine.steps import WRITE_DELAY_MS
+from ..errors import StateError
 from ..sds.changes import Changes
-from ..state.base import Identity, QuickStateStore, Saved, StateStore
-from ..state.errors import StateError
-from ..state.overlay import ArchiveOverlay
 from .driver import Driver
 
 SLOW_NS: Final = 50_000_000

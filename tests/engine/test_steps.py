@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.engine.backoff import Backoff
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
@@ -18,7 +19,7 @@ from reliable_channel.events import (
 )
 from reliable_channel.sds.changes import CHANNEL, Changes
 from reliable_channel.sds.events import Outgoing, OutgoingKind
-from reliable_channel.state import ArchiveOverlay, StateCorrupt, StateUnavailable
+from reliable_channel.state import StateCorrupt, StateUnavailable
 
 from .world import FULL
 

@@ -137,8 +137,8 @@ class Driver(Generic[C]):
         for step in steps:
             for event in step.events:
                 if self.journal is not None and to_application:
-                    self.journal.told(event, self.now_ms())
-                line = self.watch.told(self.core, event)
+                    self.journal.emitted(event, self.now_ms())
+                line = self.watch.emitted(self.core, event)
                 if line is not None and to_application:
                     self.note(line)
                 if self.tell is not None and to_application and isinstance(event, CONFIRMABLE):

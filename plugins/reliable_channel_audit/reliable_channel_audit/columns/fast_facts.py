@@ -1,7 +1,7 @@
 """The facts of a life in which nothing is out of the ordinary, in columns.
 
 Each check asks for more than the judges of rows (`Replay`, `Reception`) do: where it is met they
-find nothing, and where it is not `Odd` is raised and they have their say.
+find nothing, and where it is not `NeedsRowReader` is raised and they have their say.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..facts import LAGS_OF_A_SENDER, MAX_LAGS, Fact, Lag, Repair, Traffic
-from ..findings import Heard, Judged
+from ..findings import Coverage, HeardSender
 from ..journals import Participant
 from ..log_order import Landed, LogOrder
 from ..misbehaviour import MAX_SENDERS
 from ..reception import TAKEN
-from ..replay import BACK_MS, SPECIFIED, Cases, Replay
+from ..replay import BACK_MS, SPECIFIED, CaseCounts, Replay
 from .gathered import Gathered, gathered
 from .messages import DIGEST_BYTES
 from .tables import NOT_GIVEN
-from .wire import Array, Odd, Whole, ramps
+from .wire import Array, NeedsRowReader, Whole, ramps
 
 NEVER: Final = np.iinfo(np.int64).max
 Whose = tuple[str, str, int]
 
 
-class Ordinary(NamedTuple):
+class FastFacts(NamedTuple):
     """The facts of a life."""
 
     whose: Whose
@@ -40,22 +40,22 @@ class Ordinary(NamedTuple):
     that say whose they are."""
 
 
-def ordinary(participant: Participant, *, settle_ms: int) -> Ordinary:
+def fast_facts(participant: Participant, *, settle_ms: int) -> FastFacts:
     """What the judges of rows would give, where they would find nothing.
 
     Raises:
-        Odd: they might find something, or the journals are not fully understood here.
+        NeedsRowReader: they might find something, or the journals are not fully understood here.
     """
     whose = participant.channel_id, participant.participant_id, 0
     life = gathered(participant)
     replay = Replay(*whose, settle_ms=settle_ms)
     replay.add(life.opened, None)
     if not (replay.knows_log and replay.has_whole_contents):
-        raise Odd("a log of before, or contents that are cut or encrypted")
-    return _Ordinary(life, replay, whose, settle_ms).facts()
+        raise NeedsRowReader("a log of before, or contents that are cut or encrypted")
+    return _FastReader(life, replay, whose, settle_ms).facts()
 
 
-class _Ordinary:
+class _FastReader:
     def __init__(self, life: Gathered, replay: Replay, whose: Whose, settle_ms: int) -> None:
         self._life, self._replay, self._whose = life, replay, whose
         self._settle_ms = settle_ms
@@ -74,11 +74,11 @@ class _Ordinary:
         )
         self._copies = self._arrived()
 
-    def facts(self) -> Ordinary:
+    def facts(self) -> FastFacts:
         """All of them, once nothing is found."""
         life = self._life
         if (np.diff(life.at_ms) < -BACK_MS).any():
-            raise Odd("a clock that went back")
+            raise NeedsRowReader("a clock that went back")
         self._check_hints()
         own = self._own_content()
         references = self._check_arrivals() + self._check_own(own)
@@ -89,7 +89,7 @@ class _Ordinary:
         order = self._in_order()
         responses = Counter(life.repaired)
         entries = len(life.log.line)
-        cases = Cases(
+        cases = CaseCounts(
             entries=entries,
             arrivals=int(self._is_other.sum()),
             receptions=len(life.received.line),
@@ -98,17 +98,15 @@ class _Ordinary:
             asked=len(requests),
             came=int(self._is_others.sum()),
             heard=int(self._is_heard.sum()),
-            blooms=life.filters_tested,
         ).by_audit()
         ended = self._replay.life()._replace(
             until_ms=self._until_ms, entries=entries, log_digest=order.digest()
         )
         few: list[Fact] = [ended]
-        few += (Judged(*self._whose, audit.value, n, None) for audit, n in cases.items())
+        few += (Coverage(*self._whose, audit.value, n, None) for audit, n in cases.items())
         few += self._heard()
         few += self._traffic()
         few += self._lags()
-        few += life.blooms
         few += (
             Repair(*self._whose, each, requests[each], responses[each])
             for each in requests.keys() | responses.keys()
@@ -119,7 +117,7 @@ class _Ordinary:
             "Dispatch": self._dispatches(),
             "Said": self._said(own),
         }
-        return Ordinary(self._whose, few, many)
+        return FastFacts(self._whose, few, many)
 
     def _references(self, places: Whole) -> tuple[Whole, Whole]:
         """What these messages of the wire refer to, and which one of `places` each is of."""
@@ -133,11 +131,11 @@ class _Ordinary:
         taken = np.flatnonzero(self._is_taken)
         by_hash = dict(zip(_hashes(wire.message_hash[taken]), taken.tolist(), strict=True))
         if len(by_hash) != len(taken):
-            raise Odd("one copy that was taken twice")
+            raise NeedsRowReader("one copy that was taken twice")
         copies = list(map(by_hash.get, _hashes(log.message_hash[self._is_other])))
         found = np.array([-1 if each is None else each for each in copies], np.int64)
         if (found < 0).any() or (wire.line[found] >= log.line[self._is_other]).any():
-            raise Odd("in the log, and it did not arrive")
+            raise NeedsRowReader("in the log, and it did not arrive")
         return found
 
     def _check_hints(self) -> None:
@@ -149,9 +147,9 @@ class _Ordinary:
         codes = life.messages.message_id[is_known].tolist()
         by_hash = dict(zip(hashes, codes, strict=True))
         if list(map(by_hash.get, hashes)) != codes:
-            raise Odd("one hash of two messages")
+            raise NeedsRowReader("one hash of two messages")
         if any(by_hash.get(hint, code) != code for code, hint in life.messages.hints):
-            raise Odd("a retrieval hint of another message")
+            raise NeedsRowReader("a retrieval hint of another message")
 
     def _check_arrivals(self) -> int:
         """What entered the log is what arrived, after what it refers to; returns references."""
@@ -168,7 +166,7 @@ class _Ordinary:
             or (before >= own).any()
             or (log.lamport_timestamp[before] >= log.lamport_timestamp[own]).any()
         ):
-            raise Odd("a reference to what was not in the log before")
+            raise NeedsRowReader("a reference to what was not in the log before")
         return len(references)
 
     def _own_content(self) -> Whole:
@@ -186,9 +184,9 @@ class _Ordinary:
         references, of = self._references(own)
         before, entry = self._log_at[references], self._log_at[messages.message_id[own]][of]
         if (before < 0).any() or (before >= entry).any():
-            raise Odd("a reference to what was not in the log before")
+            raise NeedsRowReader("a reference to what was not in the log before")
         if (log.line[before] >= wire.line[own][of]).any():
-            raise Odd("a reference to what was not in the log before")
+            raise NeedsRowReader("a reference to what was not in the log before")
         return len(references)
 
     def _check_receptions(self) -> None:
@@ -197,9 +195,9 @@ class _Ordinary:
         received_at = _places(received.message_id, len(self._names))
         entry = self._log_at[received.message_id]
         if len(entry) != self._is_other.sum() or (entry < 0).any():
-            raise Odd("received, and not in the log; or the other way round")
+            raise NeedsRowReader("received, and not in the log; or the other way round")
         if not self._is_other[entry].all() or (log.line[entry] >= received.line).any():
-            raise Odd("received, and not in the log before")
+            raise NeedsRowReader("received, and not in the log before")
         nth = np.cumsum(self._is_other) - 1
         copies = self._copies[nth[entry]]
         _same(messages.sender[copies], received.sender)
@@ -208,15 +206,15 @@ class _Ordinary:
         references, of = self._references(copies)
         of_others = self._is_other[self._log_at[references]]
         if (received_at[references[of_others]] >= of[of_others]).any():
-            raise Odd("received before what it refers to")
+            raise NeedsRowReader("received before what it refers to")
 
     def _check_acknowledgements(self) -> None:
         """Each was emitted after a reference to its message, and each that was due was emitted."""
-        log, told, words = self._life.log, self._life.told, self._life.words
-        told_at = _places(told.message_id, len(self._names))
-        entry = self._log_at[told.message_id]
-        if (entry < 0).any() or (log.line[entry] >= told.line).any():
-            raise Odd("acknowledged before it was in the log")
+        log, emitted, words = self._life.log, self._life.emitted, self._life.words
+        emitted_at = _places(emitted.message_id, len(self._names))
+        entry = self._log_at[emitted.message_id]
+        if (entry < 0).any() or (log.line[entry] >= emitted.line).any():
+            raise NeedsRowReader("acknowledged before it was in the log")
         others = np.flatnonzero(self._is_others)
         references, of = self._references(others)
         referred_at = np.full(len(self._names), NEVER)
@@ -224,27 +222,27 @@ class _Ordinary:
         own = ~self._is_other
         since = referred_at[log.message_id[own]]
         if (since < log.line[own]).any():
-            raise Odd("referred to before it was in the log")
+            raise NeedsRowReader("referred to before it was in the log")
         if not own[entry].all():
-            raise Odd("an acknowledged message of others")
-        by_reference = told.source == words.get("causal_history", -1)
-        if (referred_at[told.message_id] >= told.line)[by_reference].any():
-            raise Odd("acknowledged by a reference that did not arrive")
-        untold = since[(since < NEVER) & (told_at[log.message_id[own]] < 0)]
+            raise NeedsRowReader("an acknowledged message of others")
+        by_reference = emitted.source == words.get("causal_history", -1)
+        if (referred_at[emitted.message_id] >= emitted.line)[by_reference].any():
+            raise NeedsRowReader("acknowledged by a reference that did not arrive")
+        not_emitted = since[(since < NEVER) & (emitted_at[log.message_id[own]] < 0)]
         # Rows take the time of the first reference in what was heard, which may come later than
         # here, by a clock that went back a little.
         earliest_ms = np.minimum.accumulate(self._life.at_ms[::-1])[::-1]
-        if (earliest_ms[untold] + self._settle_ms <= self._until_ms).any():
-            raise Odd("others have it, and no acknowledgement was emitted")
+        if (earliest_ms[not_emitted] + self._settle_ms <= self._until_ms).any():
+            raise NeedsRowReader("others have it, and no acknowledgement was emitted")
 
     def _check_repair(self, requests: Counter[str]) -> None:
         asked_ms = np.array([at_ms for at_ms, _ in self._life.requested], np.int64)
         if (np.diff(asked_ms) < 0).any():
-            raise Odd("asked by a clock that went back")
+            raise NeedsRowReader("asked by a clock that went back")
         most = max(requests.values(), default=0)
         option = self._replay.option
         if option("retrieval_strategy") in SPECIFIED and most > 2 * option("max_request_attempts"):
-            raise Odd("asked for often")
+            raise NeedsRowReader("asked for often")
 
     def _in_order(self) -> LogOrder:
         """The log as it ended, in order."""
@@ -261,18 +259,18 @@ class _Ordinary:
         for each in map(order.land, entries, *steps):
             assert each is None
         if order.beyond is not None or order.entries != sorted(order.entries):
-            raise Odd("a log out of order")
+            raise NeedsRowReader("a log out of order")
         return order
 
     def _texts(self, codes: Whole) -> Iterator[str]:
         return map(self._names.__getitem__, codes.tolist())
 
-    def _heard(self) -> Iterator[Heard]:
+    def _heard(self) -> Iterator[HeardSender]:
         senders = self._life.messages.sender[self._is_heard]
         if len(counts := _counted(senders)) > MAX_SENDERS:
-            raise Odd("many senders")
+            raise NeedsRowReader("many senders")
         for sender, messages in counts.items():
-            yield Heard(*self._whose, self._names[sender], messages)
+            yield HeardSender(*self._whose, self._names[sender], messages)
 
     def _traffic(self) -> Iterator[Traffic]:
         messages, is_out = self._life.messages, ~self._life.wire.is_in
@@ -299,7 +297,7 @@ class _Ordinary:
         senders = messages.sender[at]
         firsts = list(_counted(senders))
         if len(firsts) > MAX_LAGS:
-            raise Odd("many senders")
+            raise NeedsRowReader("many senders")
         places = wire.message_hash[at, :8].copy().view(">u8")[:, 0].astype(np.uint64)
         order = np.lexsort((places, senders))
         at, senders, places = at[order], senders[order], places[order]
@@ -308,7 +306,7 @@ class _Ordinary:
             end = int(np.searchsorted(senders, sender, side="right"))
             last = begin + LAGS_OF_A_SENDER
             if last < end and places[last - 1] == places[last]:
-                raise Odd("copies of which it matters which one came first")
+                raise NeedsRowReader("copies of which it matters which one came first")
             chosen = at[begin : min(end, last)]
             lags = wire.at_ms[chosen] - wire.timestamp_ns[chosen] // 1_000_000
             hashes = _hashes(wire.message_hash[chosen])
@@ -348,13 +346,13 @@ class _Ordinary:
         }
 
     def _acknowledgements(self) -> dict[str, pa.Array]:
-        log, told = self._life.log, self._life.told
-        told_at = _places(told.message_id, len(self._names))
+        log, emitted = self._life.log, self._life.emitted
+        emitted_at = _places(emitted.message_id, len(self._names))
         first = np.flatnonzero(log.first_segment == log.message_id)
-        place = told_at[log.message_id[first]]
+        place = emitted_at[log.message_id[first]]
         mask = place < 0
-        at = np.concatenate([told.at_ms, [0]])[place]
-        source = np.concatenate([told.source, [0]])[place]
+        at = np.concatenate([emitted.at_ms, [0]])[place]
+        source = np.concatenate([emitted.source, [0]])[place]
         return {
             "message_id": pa.array(list(self._texts(log.message_id[first])), pa.string()),
             "accepted_ms": pa.array(log.at_ms[first]),
@@ -398,18 +396,18 @@ def _places(codes: Whole, count: int) -> Whole:
     """Where each of so many ids stands; -1 where it does not.
 
     Raises:
-        Odd: it stands in two places.
+        NeedsRowReader: it stands in two places.
     """
     found = np.full(count, -1)
     found[codes] = np.arange(len(codes))
     if (found[codes] != np.arange(len(codes))).any():
-        raise Odd("one message twice")
+        raise NeedsRowReader("one message twice")
     return found
 
 
 def _same(one: Array, other: Array) -> None:
     if not np.array_equal(one, other):
-        raise Odd("another message than arrived")
+        raise NeedsRowReader("another message than arrived")
 
 
 def _counted(codes: Whole) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""`reliable-channel group-reliability`: delivery, latency, holes and repairs of whole groups."""
+"""`reliable-channel audit compare`: delivery, latency, holes and repairs of whole groups."""
 
 import json
 from collections.abc import Sequence
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.status import Status
 
-from reliable_channel._terminal_text import printable
-from reliable_channel.cli.console import err, out, say, warn
-from reliable_channel.cli.exit_codes import ExitCode
+from reliable_channel import printable
+from reliable_channel.spi import ExitCode, err, out, say, warn
 
 from ..findings import SETTLE_MS
 from .plain_table import print_table
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("group-reliability")(group_reliability)
+    app.command()(compare)
 
 
-def group_reliability(
+def compare(
     logs: Annotated[
         list[Path],
         typer.Argument(help="Logs or journals: a directory for each run, or one of such."),
@@ -38,7 +37,7 @@ def group_reliability(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
-    """Measure delivery rate, latency, holes and repairs, by scenario and implementation.
+    """Compare delivery rate, latency, holes and repairs of runs, scenarios and implementations.
 
     Reads logs of nwaku, nim-libp2p and Status as 10ksim has them, answers of VictoriaLogs, and
     journals. A `metadata.json` beside them names scenario and settings. The exit status is 5 where

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from heapq import merge
 
+from .._contracts.state_store import Archive
+from ..errors import StateError
 from ..sds.changes import Changes, LogKey, LogRow
 from ..sds.log.entry import LogEntry
-from .base import Archive
-from .errors import StateError
 
 
 class ArchiveOverlay:

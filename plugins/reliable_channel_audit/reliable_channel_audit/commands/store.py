@@ -1,4 +1,4 @@
-"""`reliable-channel audit-store`: what a Store alone shows of a channel."""
+"""`reliable-channel audit store`: what a Store alone shows of a channel."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.progress import Progress
 
-from reliable_channel._terminal_text import printable
-from reliable_channel.cli.console import err, out, say
-from reliable_channel.cli.exit_codes import ExitCode
+from reliable_channel import printable
+from reliable_channel.spi import ExitCode, err, out, say
 
 from ..findings import SETTLE_MS
 from .plain_table import print_table
@@ -26,10 +25,10 @@ _MINUTE_MS: Final = 60_000
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("audit-store")(audit_store)
+    app.command()(store)
 
 
-def audit_store(
+def store(
     source: Source = None,
     network: Network = None,
     channel_id: Annotated[
@@ -53,13 +52,13 @@ def audit_store(
     config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Say what a Store alone shows of a channel, without anybody's journal.
+    """Print what a Store alone shows of a channel, without anybody's journal.
 
     Messages that others refer to and that are not in Store, senders that fell silent, lag behind
     or send too much. The exit status is 1 where something is found, and 5 where Store has no SDS
     message.
     """
-    from reliable_channel._program import run
+    from reliable_channel import run
 
     from ..store_audit.verdict import Expected
 

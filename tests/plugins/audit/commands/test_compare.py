@@ -1,4 +1,4 @@
-"""`reliable-channel group-reliability` as a person and as a program sees it."""
+"""`reliable-channel audit compare` as a person and as a program sees it."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from ..group_reliability.samples import KnownRun, relay_lines, write_dump, write
 def run(*arguments: str | Path) -> Result:
     app = typer.Typer()
     register_commands(app)
-    return CliRunner().invoke(app, ["group-reliability", *map(str, arguments)])
+    return CliRunner().invoke(app, ["audit", "compare", *map(str, arguments)])
 
 
 def sweep(directory: Path) -> None:

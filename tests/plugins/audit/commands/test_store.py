@@ -1,4 +1,4 @@
-"""`reliable-channel audit-store` as a person and as a program sees it."""
+"""`reliable-channel audit store` as a person and as a program sees it."""
 
 import json
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ def write(path: Path, messages: Iterable[StoredMessage]) -> Path:
 def run(*arguments: str | Path) -> Result:
     app = typer.Typer()
     register_commands(app)
-    return CliRunner().invoke(app, ["audit-store", *map(str, arguments)])
+    return CliRunner().invoke(app, ["audit", "store", *map(str, arguments)])
 
 
 def test_a_gap_is_named_with_what_refers_to_it(tmp_path: Path) -> None:
