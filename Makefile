@@ -115,8 +115,8 @@ else
 endif
 
 proto: $(READY) ## generate the protobuf modules from proto/
-	@$(call protoc,sds,reliable_channel/sds/wire)
-	@$(call protoc,nim_sds,reliable_channel/sds/wire)
+	@$(call protoc,sds,reliable_channel/sds/dialects)
+	@$(call protoc,nim_sds,reliable_channel/sds/dialects)
 	@$(call protoc,segmentation,reliable_channel/segmentation)
 	@$(call protoc,libp2p,waku/libp2p)
 	@$(call protoc,gossipsub,waku/libp2p)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import ClassVar, Literal, get_args
 
-from .notebook import event_html
+from ._message_log import event_html
 from .sds.events import (
     AcknowledgementSource,
     BloomFilterIgnored,

@@ -13,40 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from ._contracts.encryption import DecryptionFailed, Encryption, EncryptionPair
+    from ._contracts.finding import Finding, Level
+    from ._contracts.repair_policies import Missing, RepairPolicy, RepairStep
+    from ._contracts.signing import NotProven, Signing
     from ._lazy import lazy_names
+    from ._plugins.hooks import Hooks, Register, hookimpl
     from .cli.lazy_command import lazy_command
-    from .encryption import DecryptionFailed, Encryption, EncryptionPair
-    from .finding import Finding, Level
-    from .hooks import Hooks, Register, hookimpl
-    from .repair_policies import Missing, RepairPolicy, RepairStep
-    from .sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters
-    from .sds.clock import LamportClock
-    from .sds.ids import IdFunction
-    from .sds.message import HistoryEntry, Message
-    from .sds.options import RepairOptions, SdsOptions
-    from .sds.profile import NIM, SPEC, WireProfile
-    from .sds.repair import RepairTimers
-    from .sds.retries import RetryPolicy, Unacknowledged
-    from .sds.wire import Codec, CodecError
-    from .segmentation import SegmentLayout
-    from .signing import NotProven, Signing
-    from .state import (
-        Archive,
-        Identity,
-        MemoryStateStore,
-        QuickStateStore,
-        RolledBack,
-        Saved,
-        SqliteStateStore,
-        StateCorrupt,
-        StateError,
-        StateInUse,
-        StateMismatch,
-        StateStore,
-        StateUnavailable,
-        StateVersionTooNew,
-    )
-    from .sync_core import (
+    from .engine.sync_core import (
         CHANNEL,
         NO_RECORDER,
         Arrival,
@@ -71,6 +45,32 @@ if TYPE_CHECKING:
         Value,
         Withdrawing,
     )
+    from .sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters
+    from .sds.clock import LamportClock
+    from .sds.dialects import Codec, CodecError
+    from .sds.ids import IdFunction
+    from .sds.message import HistoryEntry, Message
+    from .sds.options import RepairOptions, SdsOptions
+    from .sds.outgoing import RetryPolicy, Unacknowledged
+    from .sds.profile import NIM, SPEC, WireProfile
+    from .sds.repair.buffers import RepairTimers
+    from .segmentation import SegmentLayout
+    from .state import (
+        Archive,
+        Identity,
+        MemoryStateStore,
+        QuickStateStore,
+        RolledBack,
+        Saved,
+        SqliteStateStore,
+        StateCorrupt,
+        StateError,
+        StateInUse,
+        StateMismatch,
+        StateStore,
+        StateUnavailable,
+        StateVersionTooNew,
+    )
     from .transport import (
         Batch,
         Envelope,
@@ -88,29 +88,29 @@ if TYPE_CHECKING:
 _HOMES: Final = {
     "_lazy": ("lazy_names",),
     "cli.lazy_command": ("lazy_command",),
-    "encryption": (
+    "_contracts.encryption": (
         "DecryptionFailed",
         "Encryption",
         "EncryptionPair",
     ),
-    "finding": ("Finding", "Level"),
-    "hooks": (
+    "_contracts.finding": ("Finding", "Level"),
+    "_plugins.hooks": (
         "Hooks",
         "Register",
         "hookimpl",
     ),
-    "repair_policies": ("Missing", "RepairPolicy", "RepairStep"),
+    "_contracts.repair_policies": ("Missing", "RepairPolicy", "RepairStep"),
     "sds.bloom": ("BloomFilterError", "BloomForm", "BloomLayout", "BloomParameters"),
     "sds.clock": ("LamportClock",),
     "sds.ids": ("IdFunction",),
     "sds.message": ("HistoryEntry", "Message"),
     "sds.options": ("RepairOptions", "SdsOptions"),
     "sds.profile": ("NIM", "SPEC", "WireProfile"),
-    "sds.repair": ("RepairTimers",),
-    "sds.retries": ("RetryPolicy", "Unacknowledged"),
-    "sds.wire": ("Codec", "CodecError"),
+    "sds.repair.buffers": ("RepairTimers",),
+    "sds.outgoing": ("RetryPolicy", "Unacknowledged"),
+    "sds.dialects": ("Codec", "CodecError"),
     "segmentation": ("SegmentLayout",),
-    "signing": (
+    "_contracts.signing": (
         "NotProven",
         "Signing",
     ),
@@ -130,7 +130,7 @@ _HOMES: Final = {
         "StateUnavailable",
         "StateVersionTooNew",
     ),
-    "sync_core": (
+    "engine.sync_core": (
         "CHANNEL",
         "NO_RECORDER",
         "Arrival",

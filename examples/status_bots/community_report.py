@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from reliable_channel.terminal_text import printable
+from reliable_channel._terminal_text import printable
 from reliable_channel_audit.databases import Selection, database
 from reliable_channel_status import Community
 from reliable_channel_status.community_history import (

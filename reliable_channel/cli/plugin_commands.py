@@ -5,9 +5,9 @@ from typing import Final
 
 import typer
 
+from .._plugins.loading import working_registry
+from .._plugins.registry import Registry
 from ..errors import PluginError
-from ..plugins import working_registry
-from ..registry import Registry
 from .console import warn
 
 HOOK: Final = "register_commands"

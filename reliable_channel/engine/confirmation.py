@@ -11,7 +11,7 @@ from typing import Final
 
 from ..sds.events import Outgoing, OutgoingKind
 from ..sds.recent import Recent
-from ..sync_core import Arrival, Outcome
+from .sync_core import Arrival, Outcome
 
 SKEW_MS: Final = 30_000
 """What clocks may differ: Store orders by the sender's time."""

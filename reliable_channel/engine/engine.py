@@ -8,6 +8,7 @@ writes what `begin_write` hands out and reports with `end_write`.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
+from .._contracts.repair_policies import RepairPolicy
 from ..errors import OutgoingBufferFull
 from ..events import (
     EphemeralDropped,
@@ -23,7 +24,6 @@ from ..events import (
 )
 from ..explanation import Explanation
 from ..options import ChannelOptions
-from ..repair_policies import RepairPolicy
 from ..sds.changes import CHANNEL, NO_CHANGES, NO_RECORDER, Changes, Recorder, Tables, Value
 from ..sds.events import Outgoing, OutgoingKind, RepairRequested
 from ..sds.recent import Recent
@@ -31,7 +31,6 @@ from ..sds.statistics import SdsStatistics
 from ..state.base import Saved
 from ..state.errors import StateError
 from ..state.overlay import ArchiveOverlay
-from ..sync_core import Arrival, Outcome, SyncCore, Withdrawing
 from .backoff import Backoff
 from .confirmation import Confirmation
 from .logged import Logged
@@ -51,6 +50,7 @@ from .segments import FORM, segmentation_of
 from .statistics import TransportCounters
 from .steps import Step, UnwrittenSteps
 from .store_queries import StoreQueries
+from .sync_core import Arrival, Outcome, SyncCore, Withdrawing
 from .trails import Trails
 from .translation import Sealed, Translation
 from .unconfirmed import UNCONFIRMED, Unconfirmed

@@ -9,11 +9,18 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ..repair_policies import Lately, Missing, Others, RepairPolicy, RepairStep, StoreState
+from .._contracts.repair_policies import (
+    Lately,
+    Missing,
+    Others,
+    RepairPolicy,
+    RepairStep,
+    StoreState,
+)
 from ..sds.events import RepairRequested
-from ..sds.incoming import MissingEntry
+from ..sds.references.incoming import MissingEntry
 from ..sds.timetable import Timetable
-from ..sync_core import Arrival, SyncCore
+from .sync_core import Arrival, SyncCore
 
 SLACK: Final = 1_000
 """Plans that are kept beside twice as many as there are messages missing."""

@@ -12,8 +12,8 @@ from typing import Final
 
 from ..explanation import StoreSearch
 from ..sds.shares import in_turn
-from ..sync_core import SyncCore
 from .repairs import RepairPlan, Repairs
+from .sync_core import SyncCore
 from .trails import Trails
 
 SKEW_MS: Final = 30_000

@@ -20,7 +20,7 @@ from ..sds.events import (
     RepairRequestReceived,
 )
 from ..sds.ids import js_waku_id, reliable_channel_id
-from ..sds.log_entry import LogEntry
+from ..sds.log.entry import LogEntry
 
 MAX_EXPLAINED: Final = 1_000
 """Messages that arrived, and as many that were missing or own; the oldest are forgotten."""

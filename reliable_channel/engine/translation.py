@@ -21,7 +21,7 @@ from ..events import (
 )
 from ..sds.changes import Row
 from ..sds.events import SdsEvent
-from ..sds.log import MessageLog
+from ..sds.log.log import MessageLog
 from .requests import Requests
 from .segments import Emitted, Segmentation
 from .unconfirmed import REPORTS, Unconfirmed

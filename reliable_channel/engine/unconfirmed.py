@@ -21,8 +21,8 @@ from ..events import (
     SendFailed,
 )
 from ..sds.changes import Recorder, Row, Table, Value
-from ..sds.log import MessageLog
-from ..sds.log_entry import LogEntry
+from ..sds.log.entry import LogEntry
+from ..sds.log.log import MessageLog
 
 UNCONFIRMED: Final = Table(
     "unconfirmed", (("number", "INTEGER"), ("message_id", "TEXT"), ("event", "TEXT"))

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from .._notifier import Notifier
 from ..engine.engine import Engine
 from ..engine.logged import Logged
 from ..engine.outbox import Item
 from ..engine.steps import Step
+from ..engine.sync_core import Arrival
 from ..events import Event
-from ..notifier import Notifier
-from ..sync_core import Arrival
 from ..transport.base import Envelope, Received, Source
 from .event_log import EventLog
 from .event_stream import EventStream

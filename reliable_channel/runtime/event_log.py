@@ -11,6 +11,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import Final
 
+from .._terminal_text import printable
 from ..events import (
     ConnectionStatusChanged,
     DeliveryFailed,
@@ -33,7 +34,6 @@ from ..events import (
     TransportRecovered,
     UnconfirmedDropped,
 )
-from ..terminal_text import printable
 from ..transport.addresses import masked_text
 
 LOGGER: Final = logging.getLogger("reliable_channel")

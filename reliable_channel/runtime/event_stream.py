@@ -11,8 +11,8 @@ from weakref import WeakSet
 
 import anyio
 
+from .._notifier import Notifier
 from ..events import Event, EventsMissed
-from ..notifier import Notifier
 from .backlog import LASTING, Backlog, content_bytes
 
 BUFFER_LIMIT_BYTES: Final = 64 * 1024 * 1024

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self
 
 from ..engine.logged import Logged
 from ..events import Event, record
-from ..sds.log import MessageLog
+from ..sds.log.log import MessageLog
 from ..transport.base import Envelope, Received
 from .journal_packing import Packer
 from .private_file import private

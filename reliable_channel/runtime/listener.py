@@ -4,7 +4,7 @@ from typing import Final
 
 import anyio
 
-from ..sync_core import Arrival, Outcome
+from ..engine.sync_core import Arrival, Outcome
 from ..transport.base import Received, Source, TransportError
 from .driver import Driver
 from .stages import Foreign, Parcel, Stages

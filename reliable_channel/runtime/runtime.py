@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 from anyio.abc import TaskGroup
 
+from .._contracts.signing import Signing
+from .._message_log import Log
+from .._monotonic_wall_clock import MonotonicWallClock
 from ..engine.engine import Engine, is_restart, spent_in
 from ..engine.rate_limit import Budget
 from ..engine.requests import Accepted
 from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
+from ..engine.sync_core import CoreContext, Policies, SyncCore
 from ..events import Event, JournalDegraded, ReaderFellBehind
 from ..explanation import Explanation
 from ..health import ChannelHealth
-from ..notebook import Log
 from ..options import ChannelOptions
-from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
-from ..sds.log_entry import LogEntry
-from ..signing import Signing
+from ..sds.log.archive import NO_ARCHIVE
+from ..sds.log.entry import LogEntry
 from ..state.errors import StateCorrupt
-from ..steady_clock import SteadyClock
-from ..sync_core import CoreContext, Policies, SyncCore
 from ..transport.base import Transport, has_store, nodes_of
 from .backlog import Backlog
 from .budget_file import BudgetFile
@@ -86,7 +86,7 @@ class Runtime:
         self._listen_from_ms = 0
         # Somebody's own clock, such as virtual time, need not keep pace with the computer's.
         elapsed_ns = monotonic_ns if now_ns is time_ns else lambda: 0
-        clock = SteadyClock(now_ns, elapsed_ns)
+        clock = MonotonicWallClock(now_ns, elapsed_ns)
         now_ms, policies = clock() // 1_000_000, policies or Policies()
         self._asks_store = options.asks_store and has_store(transport)
         recorder = NO_RECORDER if state is None else Recorder()

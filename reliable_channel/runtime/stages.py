@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 import anyio
 
-from ..encryption import DecryptionFailed, Encryption
+from .._contracts.encryption import DecryptionFailed, Encryption
 from ..errors import EncryptionFailed
 from .driver import Driver
 

@@ -11,8 +11,8 @@ from typing import Any, Final, Generic, TypeVar, TypeVarTuple, Unpack
 
 import anyio
 
+from .._notifier import Notifier, asyncio_loop
 from ..engine.steps import LEISURE_MS
-from ..notifier import Notifier, asyncio_loop
 from ..sds.changes import Changes
 from ..state.base import Identity, QuickStateStore, Saved, StateStore
 from ..state.errors import StateError

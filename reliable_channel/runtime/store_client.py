@@ -8,7 +8,7 @@ import anyio
 
 from ..engine.confirmation import SKEW_MS
 from ..engine.store_queries import ByHash, ByTime, Query
-from ..sync_core import Outcome
+from ..engine.sync_core import Outcome
 from ..transport.base import Received, StoreUnavailable, renew
 from .listener import Intake
 from .wiring import Wiring

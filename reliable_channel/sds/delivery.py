@@ -3,9 +3,9 @@
 from collections import deque
 
 from .events import MessageLost, MessageReceived
-from .incoming import ParkedMessage, in_log_order
-from .log_entry import LogEntry
+from .log.entry import LogEntry
 from .message import HistoryEntry, MessageKind
+from .references.incoming import ParkedMessage, in_log_order
 from .state import ChannelState
 from .states import Event
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Final
 
+from .fast_dataclass import value
 from .message import HistoryEntry
-from .value import value
 
 
 class OutgoingKind(Enum):

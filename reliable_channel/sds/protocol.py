@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .archive import NO_ARCHIVE, LogArchive
 from .changes import CHANNEL, NO_RECORDER, Changes, LogKey, Recorder, Tables
 from .delivery import Delivery
 from .events import (
@@ -24,25 +23,25 @@ from .events import (
     RepairSent,
     SdsEvent,
 )
-from .following import References
 from .ids import IdFunction
-from .incoming import MissingEntry
-from .log_entry import LogEntry
+from .log.archive import NO_ARCHIVE, LogArchive
+from .log.entry import LogEntry
 from .message import HistoryEntry
 from .options import SdsOptions
 from .outgoing import OutgoingEntry
 from .profile import SPEC, WireProfile, understood
-from .progress import Progress
 from .receiving import Arrival, Outcome, Receiver
+from .references.incoming import MissingEntry
 from .restoring import restore
+from .search import References
 from .sending import Sender
 from .signing import Signing
 from .state import ChannelState
-from .statistics import SdsStatistics
+from .statistics import Progress, SdsStatistics
 from .sync import Heard, Random, SyncTimer, make_schedule
 
 if TYPE_CHECKING:
-    from .tuner import Tuner
+    from .adaptive.tuner import Tuner
 
 __all__ = ["Arrival", "Outcome", "SdsProtocol"]
 
@@ -437,7 +436,7 @@ class SdsProtocol:
 
 
 def _tuner(options: SdsOptions, profile: WireProfile, random: Random) -> "Tuner":
-    from .tuner import Tuner  # most channels do without
+    from .adaptive.tuner import Tuner  # most channels do without
 
     return Tuner(options, profile.repair_timers, random, has_filters=profile.refers_to_syncs)
 

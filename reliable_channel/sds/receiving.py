@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
+from typing import Final
 
 from .delivery import Delivery
+from .dialects import CodecError, SpecCodec
 from .events import (
     EphemeralReceived,
     MessageAcknowledged,
@@ -12,22 +14,24 @@ from .events import (
     MessageReconciled,
     MessageRejected,
     RejectionReason,
+    RepairRequestReceived,
     SyncReceived,
 )
-from .following import References
-from .ids import is_proven, js_waku_id
-from .incoming import ParkedMessage, charge_bytes
-from .log_entry import LogEntry
+from .fast_dataclass import value
+from .ids import RecentIds, is_proven, js_waku_id
+from .log.entry import LogEntry
 from .message import HistoryEntry, Message, MessageKind
 from .profile import WireProfile
-from .references import Unknown, excess, unknown_references
-from .repair_review import RepairReview
+from .references.incoming import ParkedMessage, charge_bytes
+from .references.unknown import Unknown, excess, unknown_references
+from .search import References
 from .signing import NotProven, Signing, check_signature
 from .state import ChannelState
 from .states import Event
 from .sync import Heard
-from .value import value
-from .wire import CodecError, SpecCodec
+
+REVIEWED: Final = 10_000
+"""Requests that are remembered; older repetitions are reviewed again, within the budget."""
 
 
 class Outcome(Enum):
@@ -432,3 +436,36 @@ class Receiver:
         self._state.emit(MessageRejected(reason, detail, message_id, sender_id))
         self._state.counters.rejected += 1
         return Arrival(Outcome.REJECTED, message_id, reason=reason)
+
+
+class RepairReview:
+    """Reads the repair requests of received messages."""
+
+    def __init__(self, state: ChannelState) -> None:
+        self._state = state
+        self._reviewed = RecentIds(REVIEWED)
+
+    def review(self, message: Message, now_ms: int) -> None:
+        """Plan answers to what is held here, and put off what we would have asked for, too.
+
+        A repetition asks for nothing: else a replay would have all participants answer again.
+        """
+        state, requester = self._state, message.sender_id
+        asked = tuple(entry.message_id for entry in message.repair_request)
+        # Not by the carrier's id alone: whoever took that first would silence the honest one.
+        request = f"{hash((message.message_id, requester, asked)):x}"
+        if request in self._reviewed:
+            return
+        self._reviewed.add(request)
+        state.emit(RepairRequestReceived(asked, requester))
+        for entry in message.repair_request:
+            message_id = entry.message_id
+            if entry.sender_id:  # nobody may answer one without
+                state.repair_requests.requested_by_other(message_id, now_ms, requester)
+            delivered = message_id in state.log or message_id in state.referable_syncs
+            if state.tuner is not None and state.tuner.is_on_air(message_id, now_ms):
+                continue
+            if delivered and (data := state.held(message_id)) is not None:
+                state.repair_responses.request(entry, now_ms, requester, len(data))
+        if reached := state.repair_responses.budget.reached(requester, now_ms):
+            state.emit(reached)

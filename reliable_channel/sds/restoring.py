@@ -8,24 +8,24 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from .acknowledgements import PARTICIPANTS
-from .archive import LOG_BLOCKS
+from .adaptive.causal_frontier import HEADS
 from .changes import CHANNEL, LogKey, Row, Table, Tables, Value
+from .dialects import CodecError
 from .events import OutgoingKind
-from .heads import HEADS
-from .incoming import LOST, MISSING, PARKED, ParkedMessage
-from .joining import HISTORIC, PRESUMED
-from .kept_messages import DIFFERENCES, REPAIR_CACHE
-from .log import EVICTED
-from .log_entry import LogEntry
-from .log_root import LOG_SUMS
+from .log.archive import LOG_BLOCKS
+from .log.entry import LogEntry
+from .log.kept_messages import DIFFERENCES, REPAIR_CACHE
+from .log.log import EVICTED
+from .log.root import LOG_SUMS
 from .options import SdsOptions
 from .outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingEntry
 from .profile import WireProfile
-from .repair import REPAIR_REQUESTS, REPAIR_RESPONSES
+from .references.incoming import LOST, MISSING, PARKED, ParkedMessage
+from .references.joining import HISTORIC, PRESUMED
+from .references.queued import UNSEEN
+from .repair.buffers import REPAIR_REQUESTS, REPAIR_RESPONSES
 from .state import REFERABLE, ChannelState
 from .states_of import TransitionCheck
-from .unseen import UNSEEN
-from .wire import CodecError
 
 TABLES: Final[tuple[Table, ...]] = (
     CHANNEL,

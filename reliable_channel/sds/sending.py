@@ -4,7 +4,7 @@ from reprlib import repr as short
 from typing import Final
 
 from .changes import NO_RECORDER
-from .differences import Assembled
+from .dialects.codec import MAX_ID_BYTES
 from .errors import (
     ContentTooLong,
     EmptyContent,
@@ -14,14 +14,14 @@ from .errors import (
 )
 from .events import OutgoingKind, RepairRequested, SyncSent
 from .ids import IdFunction
-from .log_entry import LogEntry
-from .log_root import LogRoot, Reconciling
+from .log.differences import Assembled
+from .log.entry import LogEntry
+from .log.root import LogRoot, Reconciling
 from .message import Message
 from .signing import Signing, sign_message
 from .state import ChannelState
 from .states import Event
 from .sync import Heard, Random
-from .wire.codec import MAX_ID_BYTES
 
 LONGER: Final = (
     '; a smaller causal_history_size leaves more, and segmentation="nim-segmentation" at all '

@@ -5,32 +5,32 @@ from typing import TYPE_CHECKING, Final
 
 from . import states
 from .acknowledgements import AcknowledgementReview, Participants
-from .archive import NO_ARCHIVE, LogArchive
+from .adaptive.causal_frontier import Heads
+from .adaptive.comparison import STABLE_MS, LogComparison
 from .bloom import RollingBloomFilter
-from .causal_history import CausalTail
 from .changes import NO_RECORDER, Recorder, Table
-from .comparison import STABLE_MS, LogComparison
 from .events import Outgoing, OutgoingKind, SdsEvent
-from .heads import Heads
 from .ids import RecentIds
-from .incoming import IncomingBuffer, MissingEntry
-from .joining import Joining
-from .log import MessageLog
-from .log_entry import LogEntry
+from .log.archive import NO_ARCHIVE, LogArchive
+from .log.entry import LogEntry
+from .log.log import MessageLog
 from .message import HistoryEntry, Message
 from .options import SdsOptions
 from .outgoing import OutgoingBuffer
 from .profile import WireProfile
-from .repair import IncomingRepairBuffer, OutgoingRepairBuffer
-from .repair_cache import RepairCache
+from .references.causal_history import CausalTail
+from .references.incoming import IncomingBuffer, MissingEntry
+from .references.joining import Joining
+from .repair.buffers import IncomingRepairBuffer, OutgoingRepairBuffer
+from .repair.cache import RepairCache
 from .states import Event, Moved, unchecked
 from .states_of import StatesOf, TransitionCheck
 from .statistics import SdsCounters
 from .sync import SyncTimer
 
 if TYPE_CHECKING:
-    from .reconciliation import Reconciliation
-    from .tuner import Tuner
+    from .adaptive.reconciliation import Reconciliation
+    from .adaptive.tuner import Tuner
 
 REFERABLE_SYNCS: Final = 10_000
 """Sync messages that are remembered for references to them; nim-sds keeps 1000 messages."""
@@ -137,7 +137,7 @@ class ChannelState:
         self.moved(message_id, event)
 
     def _reconciling(self, tuner: "Tuner") -> "Reconciliation":
-        from .reconciliation import Reconciliation  # most channels do without
+        from .adaptive.reconciliation import Reconciliation  # most channels do without
 
         self.log.sums.max_seconds = RECONCILED_SECONDS
         return Reconciliation(

@@ -4,11 +4,11 @@ from collections.abc import Iterable, KeysView
 from typing import Any
 
 from .ids import RecentIds
-from .incoming import IncomingBuffer
-from .joining import Joining
-from .log import MessageLog
+from .log.log import MessageLog
+from .references.incoming import IncomingBuffer
+from .references.joining import Joining
+from .references.queued import UnseenReferences
 from .states import TRANSITIONS, Event, State
-from .unseen import UnseenReferences
 
 
 class IllegalTransition(AssertionError):

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from ..sds.archive import LogArchive
 from ..sds.changes import Changes, Tables
-from ..sds.log_entry import LogEntry
+from ..sds.log.archive import LogArchive
+from ..sds.log.entry import LogEntry
 
 
 @dataclass(frozen=True, slots=True)

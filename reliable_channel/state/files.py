@@ -16,7 +16,7 @@ from sys import maxsize
 from typing import Final
 
 from ..sds.changes import Recorder
-from ..sds.log import MessageLog
+from ..sds.log.log import MessageLog
 from . import continuity, schema
 from .base import Identity
 from .change_log import ChangeLog

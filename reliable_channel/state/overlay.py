@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from heapq import merge
 
 from ..sds.changes import Changes, LogKey, LogRow
-from ..sds.log_entry import LogEntry
+from ..sds.log.entry import LogEntry
 from .base import Archive
 from .errors import StateError
 

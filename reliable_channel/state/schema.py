@@ -13,7 +13,7 @@ from struct import iter_unpack, pack, unpack
 from typing import Final
 
 from ..sds.changes import Row, Table
-from ..sds.log_root import LOG_SUMS
+from ..sds.log.root import LOG_SUMS
 from . import change_log, continuity
 from .errors import StateCorrupt, StateVersionTooNew
 from .rows import CHECKSUM, damaged, verified

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from ..sds.changes import Changes, Row
-from ..sds.log_entry import LogEntry
+from ..sds.log.entry import LogEntry
 from ..sds.options import LOG_WINDOW_ENTRIES
 from . import checkpoints, continuity, schema
 from .base import Identity, Saved

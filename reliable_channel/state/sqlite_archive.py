@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..sds.changes import LogKey, Value
-from ..sds.log_entry import LogEntry
+from ..sds.log.entry import LogEntry
 from .errors import StateError, StateUnavailable
 from .rows import CHECKSUM, damaged, verified
 from .schema import ENTRY_COLUMNS

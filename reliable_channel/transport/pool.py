@@ -12,7 +12,7 @@ from typing import Final
 
 import anyio
 
-from ..notifier import Notifier
+from .._notifier import Notifier
 from ..sds.recent import Recent
 from .addresses import masked_address
 from .base import (

@@ -15,11 +15,11 @@ from reliable_channel import (
     SendFailed,
     SyncStatus,
 )
-from reliable_channel.encryption import EncryptionPair
+from reliable_channel._contracts.encryption import EncryptionPair
 from reliable_channel.events import AcknowledgementSource, SendingMessage
 from reliable_channel.sds import HistoryEntry, Message
 from reliable_channel.sds.clock import LamportClock
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import listening, make_channel, now_ns, spied
 from tests.runtime.test_stages import toy

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import Message
-from reliable_channel.sds.wire import SpecCodec
 from tests.journal_lines import json_lines
 
 

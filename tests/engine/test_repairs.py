@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from reliable_channel._contracts.repair_policies import Missing, RepairStep
 from reliable_channel.engine.repairs import RepairPlan, Repairs
-from reliable_channel.repair_policies import Missing, RepairStep
 from reliable_channel.sds import Limits, RepairOptions, SdsProtocol
 from reliable_channel.sds.events import RepairRequested
 

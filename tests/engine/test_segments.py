@@ -9,7 +9,7 @@ from reliable_channel import MessageReceived
 from reliable_channel.engine.segments import BARE
 from reliable_channel.events import SegmentDiscarded
 from reliable_channel.sds import NIM as NIM_PROFILE
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.segmentation import (
     LAYOUTS,
     LIP_243_V01,

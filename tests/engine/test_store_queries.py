@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from reliable_channel._contracts.repair_policies import Look, Missing, RepairStep
 from reliable_channel.engine.repairs import Repairs
 from reliable_channel.engine.store_queries import (
     LINKS,
@@ -15,7 +16,6 @@ from reliable_channel.engine.store_queries import (
 )
 from reliable_channel.engine.trails import Trails
 from reliable_channel.explanation import StoreSearch
-from reliable_channel.repair_policies import Look, Missing, RepairStep
 from reliable_channel.sds import HistoryEntry, RepairOptions
 
 from ..sds.world import NOW_MS, SECOND, forge, participant

@@ -11,7 +11,7 @@ from reliable_channel.sds.events import (
     RepairRequested,
     RepairRequestReceived,
 )
-from reliable_channel.sds.log_entry import LogEntry
+from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.sds.message import HistoryEntry
 
 from .world import START_MS, Peer

@@ -17,8 +17,8 @@ from reliable_channel.events import (
     SendFailed,
 )
 from reliable_channel.sds.changes import Changes, Recorder, Row
-from reliable_channel.sds.log import MessageLog
-from reliable_channel.sds.log_entry import LogEntry
+from reliable_channel.sds.log.entry import LogEntry
+from reliable_channel.sds.log.log import MessageLog
 
 HINT = bytes(range(32))
 REPORTS = (

@@ -12,7 +12,8 @@ from reliable_channel.sds import HistoryEntry, Limits, Outcome, SdsProtocol
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import MessageLost, MessageReceived, ReferencesDropped, SdsEvent
 from reliable_channel.sds.options import RepairOptions
-from reliable_channel.sds.references import (
+from reliable_channel.sds.references.queued import UNSEEN
+from reliable_channel.sds.references.unknown import (
     CHECKED,
     FOLLOW_INTERVAL_MS,
     FOLLOWED_AT_ONCE,
@@ -20,7 +21,6 @@ from reliable_channel.sds.references import (
     FOLLOWED_PER_S,
     ReferenceBudget,
 )
-from reliable_channel.sds.unseen import UNSEEN
 
 from ..sds.world import (
     NOW_MS,

@@ -16,17 +16,18 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from reliable_channel import Event, MessageReceived, MessageSent, ReliableChannel, plugin_code
+from reliable_channel import Event, MessageReceived, MessageSent, ReliableChannel
+from reliable_channel._contracts import plugin_code
+from reliable_channel._contracts.encryption import EncryptionPair
+from reliable_channel._contracts.plugin_code import Owner
+from reliable_channel._plugins.hooks import PROJECT, Hooks, Register, hookimpl
+from reliable_channel._plugins.loading import BUILT_IN, installed, process_registry, registry_with
+from reliable_channel._plugins.registry import Kind
+from reliable_channel._plugins.transport import PluginTransport
 from reliable_channel.cli.main import COMMANDS, command_line
-from reliable_channel.encryption import EncryptionPair
 from reliable_channel.errors import PluginError
 from reliable_channel.events import NodeHealthChanged, ObserverSetAside, ObserverSlow, SyncSent
 from reliable_channel.health import ChannelHealth
-from reliable_channel.hooks import PROJECT, Hooks, Register, hookimpl
-from reliable_channel.plugin_code import Owner
-from reliable_channel.plugin_transport import PluginTransport
-from reliable_channel.plugins import BUILT_IN, installed, process_registry, registry_with
-from reliable_channel.registry import Kind
 from reliable_channel.runtime import Observers
 from reliable_channel.state import MemoryStateStore
 from reliable_channel.transport import (

@@ -12,10 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reliable_channel import ChannelOptions, MessageLost, MessageReceived
-from reliable_channel.errors import PluginError
-from reliable_channel.events import MessageMissing, RepairRequested
-from reliable_channel.hooks import Register, hookimpl
-from reliable_channel.repair_policies import (
+from reliable_channel._contracts.repair_policies import (
     FADE,
     REPAIR_POLICIES,
     Lately,
@@ -25,7 +22,10 @@ from reliable_channel.repair_policies import (
     RepairStep,
     StoreState,
 )
-from reliable_channel.sds.kept_messages import REPAIR_CACHE
+from reliable_channel._plugins.hooks import Register, hookimpl
+from reliable_channel.errors import PluginError
+from reliable_channel.events import MessageMissing, RepairRequested
+from reliable_channel.sds.log.kept_messages import REPAIR_CACHE
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.state import Identity, MemoryStateStore
 from reliable_channel.transport import MemoryNetwork

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from reliable_channel.sds import HistoryEntry, Limits, Outcome, RepairOptions, SdsProtocol
+from reliable_channel.sds.dialects import CodecError
 from reliable_channel.sds.events import MessageReceived, OutgoingKind
-from reliable_channel.sds.wire import CodecError
 
 from .world import (
     CODEC,

@@ -8,13 +8,13 @@ from typing import Any, Final
 import pytest
 
 from reliable_channel.sds import NIM, SPEC, Limits, RepairOptions, SdsProtocol, WireProfile
-from reliable_channel.sds.archive import BLOCK_ENTRIES
 from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.errors import ContentTooLong
 from reliable_channel.sds.events import MessageReceived, OutgoingKind
 from reliable_channel.sds.ids import js_waku_id
-from reliable_channel.sds.log_root import LogSums
+from reliable_channel.sds.log.archive import BLOCK_ENTRIES
+from reliable_channel.sds.log.root import LogSums
 from reliable_channel.state import ArchiveOverlay, Identity, MemoryStateStore
 
 from .world import (

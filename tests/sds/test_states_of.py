@@ -6,11 +6,11 @@ import pytest
 
 from reliable_channel.sds import SdsProtocol
 from reliable_channel.sds.delivery import Delivery
-from reliable_channel.sds.incoming import IncomingBuffer, ParkedMessage
 from reliable_channel.sds.profile import SPEC
+from reliable_channel.sds.references.incoming import IncomingBuffer, ParkedMessage
+from reliable_channel.sds.references.queued import UnseenReferences
 from reliable_channel.sds.states import checking
 from reliable_channel.sds.states_of import IllegalTransition, TransitionCheck
-from reliable_channel.sds.unseen import UnseenReferences
 
 from .test_states import NOW_MS, message, participant, queued_by_an_evicted_message
 

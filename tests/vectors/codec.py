@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from reliable_channel.sds import Message, MessageKind, Outcome, SdsOptions, SdsProtocol
+from reliable_channel.sds.dialects import CodecError, SpecCodec
+from reliable_channel.sds.dialects.spec import MAX_LAMPORT_TIMESTAMP
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.sds.options import RepairOptions
-from reliable_channel.sds.wire import CodecError, SpecCodec
-from reliable_channel.sds.wire.spec import MAX_LAMPORT_TIMESTAMP
 
 from .case import (
     Result,

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reliable_channel.sds import JS_WAKU, Message, RepairOptions, SdsOptions, SdsProtocol
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.errors import SdsError
 from reliable_channel.sds.events import MessageAcknowledged, MessageReceived, SdsEvent
 from reliable_channel.sds.ids import js_waku_id
-from reliable_channel.sds.log_entry import LogEntry
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.log.entry import LogEntry
 
 from .case import Result, cases, first_difference, optional_hex, wire
 

@@ -10,10 +10,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from reliable_channel.encryption import Encryption
+from reliable_channel._contracts.encryption import Encryption
 from reliable_channel.options import ENCRYPTION_ORDERS
+from reliable_channel.sds.dialects import CodecError, NimCodec, SpecCodec
 from reliable_channel.sds.message import MessageKind, kind_of
-from reliable_channel.sds.wire import CodecError, NimCodec, SpecCodec
 
 from .opening import EncryptionFactory, Unopened, opened
 from .schemas import MESSAGE

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import anyio
 
-from reliable_channel.encryption import DecryptionFailed, Encryption
-from reliable_channel.plugins import process_registry
-from reliable_channel.resolve import make_encryption
+from reliable_channel._contracts.encryption import DecryptionFailed, Encryption
+from reliable_channel._plugins.loading import process_registry
+from reliable_channel._plugins.resolve import make_encryption
 
 EncryptionFactory = Callable[[], Encryption]
 """Makes an encryption in a worker; it must pickle, and what it makes need not."""

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+from reliable_channel._contracts.repair_policies import WITHOUT_STORE
 from reliable_channel.engine.engine import JOINING_MS
 from reliable_channel.options import ChannelOptions
-from reliable_channel.repair_policies import WITHOUT_STORE
+from reliable_channel.sds.dialects import CodecError, NimCodec, SpecCodec
 from reliable_channel.sds.message import Message
-from reliable_channel.sds.repair import MAX_REST
-from reliable_channel.sds.wire import CodecError, NimCodec, SpecCodec
+from reliable_channel.sds.repair.buffers import MAX_REST
 
 from .findings import SETTLE_MS, Audit, Finding, Heard, Judged, Orphan
 from .journals import Noted, settings

@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from reliable_channel.engine.logged import Logged
+from reliable_channel.engine.sync_core import SyncCore
 from reliable_channel.events import Event
 from reliable_channel.options import ChannelOptions
 from reliable_channel.runtime.journal import Journal
 from reliable_channel.sds.events import Outgoing
 from reliable_channel.sds.receiving import Outcome
-from reliable_channel.sync_core import SyncCore
 from reliable_channel.transport.base import Envelope, Received, Source
 
 from .sim.network import Packet

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from small_forwarder import SmallForwarder, small_forwarder
 
 from reliable_channel import MessageReceived, ReliableChannel
-from reliable_channel.plugin_code import Owner
-from reliable_channel.plugin_transport import PluginTransport
+from reliable_channel._contracts.plugin_code import Owner
+from reliable_channel._plugins.transport import PluginTransport
 from reliable_channel.testing.transport_suite import (
     SETTINGS,
     MakeTransport,

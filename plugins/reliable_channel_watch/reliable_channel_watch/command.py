@@ -93,7 +93,7 @@ def watch(
         raise ValueError("--with-node goes with --sniff or --sender-id, not with journals")
     beside = _node_beside(node or [DEFAULT_NODE]) if with_node else None
     feed = _feed(paths or (), sniff, history * MINUTE_S, flags, config, option or ())
-    from reliable_channel.program import run
+    from reliable_channel._program import run
 
     run(_serve, feed, port, beside)
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import anyio
 
+from reliable_channel._topic_reader import sds_message, topic_decryption, topic_transport
 from reliable_channel.spi import (
     DecryptionFailed,
     Received,
@@ -14,7 +15,6 @@ from reliable_channel.spi import (
     TransportError,
     has_store,
 )
-from reliable_channel.topic_reader import sds_message, topic_decryption, topic_transport
 
 from .model import WHOLE_CHANNEL, View
 from .values import Lamp

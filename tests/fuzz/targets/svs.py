@@ -7,9 +7,9 @@ from random import Random
 from typing import Final
 
 from reliable_channel import ChannelOptions, MessageReceived
-from reliable_channel.sds.archive import NO_ARCHIVE
+from reliable_channel.engine.sync_core import CoreContext, Outcome
 from reliable_channel.sds.changes import NO_RECORDER
-from reliable_channel.sync_core import CoreContext, Outcome
+from reliable_channel.sds.log.archive import NO_ARCHIVE
 from reliable_channel.transport import WakuSettings, Wrapping
 from reliable_channel_svs import Name, SignatureRefused, StateVector, TlvError
 from reliable_channel_svs.channel import SvsCore

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
+from reliable_channel.sds.dialects.nim_bloom import NIM_BLOOM
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel.sds.nim_bloom import NIM_BLOOM
 from reliable_channel_audit.bloom_filters import (
     DRAWN,
     EVERY_MS,

@@ -11,8 +11,8 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from reliable_channel.runtime.journal_packing import MAX_UNPACKED_BYTES
-from reliable_channel.sds.wire import sds_pb2
-from reliable_channel.sds.wire.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES, MAX_MESSAGE_BYTES
+from reliable_channel.sds.dialects import sds_pb2
+from reliable_channel.sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES, MAX_MESSAGE_BYTES
 
 from ..misbehaviour import MAX_FILL
 from .packing import Pieces, Unpacked

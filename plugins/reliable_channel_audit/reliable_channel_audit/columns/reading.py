@@ -9,7 +9,7 @@ from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 
-from reliable_channel.sds.wire.codec import MAX_MESSAGE_BYTES
+from reliable_channel.sds.dialects.codec import MAX_MESSAGE_BYTES
 
 from ..journals import MAX_LINE_BYTES, Lives, Noted, Participant, Reading, opened_file
 from ..lines import CONTINUED, KNOWN, LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, all_json_of

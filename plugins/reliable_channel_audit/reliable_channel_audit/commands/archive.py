@@ -50,7 +50,7 @@ def archive(
     Parquet files by day and content topic, or a Delta table. What is there already is left out, by
     message hash: run it again, from several nodes, or after it was interrupted.
     """
-    from reliable_channel.program import run
+    from reliable_channel._program import run
 
     given = store_arguments(
         source, config, network=network, channel_id=channel_id, content_topic=content_topic

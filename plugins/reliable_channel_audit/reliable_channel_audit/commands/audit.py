@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.status import Status
 
-from reliable_channel import program
+from reliable_channel import _program as program
+from reliable_channel._terminal_text import printable
 from reliable_channel.cli.console import err, out, say
-from reliable_channel.terminal_text import printable
 
 from ..findings import SETTLE_MS
 from ..journals import journal_files

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.progress import Progress
 
+from reliable_channel._terminal_text import printable
 from reliable_channel.cli.console import err, out, say
 from reliable_channel.cli.exit_codes import ExitCode
-from reliable_channel.terminal_text import printable
 
 from ..findings import SETTLE_MS
 from .plain_table import print_table
@@ -59,7 +59,7 @@ def audit_store(
     or send too much. The exit status is 1 where something is found, and 5 where Store has no SDS
     message.
     """
-    from reliable_channel.program import run
+    from reliable_channel._program import run
 
     from ..store_audit.verdict import Expected
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.progress import Progress
 
+from reliable_channel._terminal_text import printable
 from reliable_channel.cli.console import err, out, say
 from reliable_channel.cli.exit_codes import ExitCode
-from reliable_channel.terminal_text import printable
 
 from ..findings import PROMISES, SETTLE_MS, Audit
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.status import Status
 
+from reliable_channel._terminal_text import printable
 from reliable_channel.cli.console import err, out, say, warn
 from reliable_channel.cli.exit_codes import ExitCode
-from reliable_channel.terminal_text import printable
 
 from ..findings import SETTLE_MS
 from .plain_table import print_table

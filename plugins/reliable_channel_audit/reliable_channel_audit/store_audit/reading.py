@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import anyio
 
+from reliable_channel._topic_reader import topic_decryption, topic_transport
 from reliable_channel.spi import DecryptionFailed, Transport
-from reliable_channel.topic_reader import topic_decryption, topic_transport
 from reliable_channel.transport.addresses import default_content_topic
 
 from ..databases import FIRST_NS, Database, Row, Selection, database

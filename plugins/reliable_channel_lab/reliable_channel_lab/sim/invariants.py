@@ -14,8 +14,9 @@ from reliable_channel.engine.requests import Accepted
 from reliable_channel.events import Event, MessageReconciled, SendingMessage
 from reliable_channel.options import ChannelOptions
 from reliable_channel.sds import Arrival, Message, Outcome, RepairOptions, SdsProtocol, WireProfile
+from reliable_channel.sds.adaptive.bundles import messages_of
 from reliable_channel.sds.bloom import BloomParameters
-from reliable_channel.sds.bundles import messages_of
+from reliable_channel.sds.dialects import CodecError
 from reliable_channel.sds.events import (
     AcknowledgementSource,
     DeliveryFailed,
@@ -24,8 +25,7 @@ from reliable_channel.sds.events import (
     Outgoing,
     OutgoingKind,
 )
-from reliable_channel.sds.log_root import Reconciling
-from reliable_channel.sds.wire import CodecError
+from reliable_channel.sds.log.root import Reconciling
 
 from .budget import Spending
 from .filters import FilterJudge

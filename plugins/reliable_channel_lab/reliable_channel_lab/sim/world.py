@@ -4,17 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
+from reliable_channel._contracts.repair_policies import RepairPolicy, both
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.rate_limit import Spent
 from reliable_channel.engine.requests import Accepted
+from reliable_channel.engine.sync_core import SyncCore
 from reliable_channel.events import Event
 from reliable_channel.options import ChannelOptions
-from reliable_channel.repair_policies import RepairPolicy, both
-from reliable_channel.sds.archive import LogArchive
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import Outgoing
+from reliable_channel.sds.log.archive import LogArchive
 from reliable_channel.sds.receiving import Arrival, Outcome
-from reliable_channel.sync_core import SyncCore
 
 from .network import Network, Packet
 from .scenario import Habits

@@ -8,11 +8,11 @@ from random import Random
 from typing import Final
 
 from reliable_channel.sds import Message, SdsOptions, SdsProtocol
+from reliable_channel.sds.adaptive.tuner import Tuner
 from reliable_channel.sds.events import OutgoingKind
 from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel.sds.profile import SPEC
 from reliable_channel.sds.sync import Heard
-from reliable_channel.sds.tuner import Tuner
 
 from ..sim.quiet import Said
 

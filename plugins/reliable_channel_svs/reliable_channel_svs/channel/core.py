@@ -42,7 +42,7 @@ BOOTSTRAP_TIME: Final = "svs_bootstrap_time"
 
 
 class SvsCore:
-    """One participant of one channel (`reliable_channel.sync_core.SyncCore`).
+    """One participant of one channel (`reliable_channel.engine.sync_core.SyncCore`).
 
     Raises:
         ValueError: signatures are asked for, which this protocol does not have; or no syncs, as in

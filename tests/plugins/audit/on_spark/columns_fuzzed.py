@@ -20,8 +20,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel.sds.wire import SpecCodec
 from reliable_channel_audit.columns.ordinary import ordinary
 from reliable_channel_audit.columns.wire import Odd
 from reliable_channel_audit.facts import facts_of

@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel.encryption import Encryption, EncryptionPair
-from reliable_channel.plugins import SELECTION
+from reliable_channel._contracts.encryption import Encryption, EncryptionPair
+from reliable_channel._plugins.loading import SELECTION
 from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
+from reliable_channel.sds.dialects import NimCodec, SpecCodec
+from reliable_channel.sds.dialects.nim_bloom import NIM_BLOOM
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel.sds.nim_bloom import NIM_BLOOM
-from reliable_channel.sds.wire import NimCodec, SpecCodec
 from reliable_channel_audit.bloom_tables import blooms
 from reliable_channel_audit.decode import decode_batch, decoded
 from reliable_channel_audit.opening import NamedEncryption

@@ -19,14 +19,14 @@ from reliable_channel.engine.requests import Idempotency, Requests
 from reliable_channel.engine.segments import Segments
 from reliable_channel.engine.unconfirmed import Unconfirmed
 from reliable_channel.events import MessageAcknowledged
-from reliable_channel.sds import comparison
+from reliable_channel.sds.adaptive import comparison
+from reliable_channel.sds.adaptive.causal_frontier import Heads
+from reliable_channel.sds.adaptive.comparison import LogComparison
 from reliable_channel.sds.bloom import RollingBloomFilter
-from reliable_channel.sds.comparison import LogComparison
-from reliable_channel.sds.heads import Heads
 from reliable_channel.sds.message import Message, MessageKind
 from reliable_channel.sds.outgoing import OutgoingBuffer, OutgoingEntry
 from reliable_channel.sds.receiving import Receiver
-from reliable_channel.sds.repair import SPEC_TIMERS, repair_hash
+from reliable_channel.sds.repair.buffers import SPEC_TIMERS, repair_hash
 from reliable_channel_lab.sim import Scenario, Simulation, draw_scenario
 from reliable_channel_lab.sim.liveness import draw_liveness
 from reliable_channel_lab.sim.self_tuning import draw_self_tuning
