@@ -12,7 +12,9 @@ RELEASE_READY := $(VENV)/.release-ready
 WORKERS ?= $(shell echo $$((($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2)))
 # Else each worker compiles all tests again, and each process that a test starts all of ours.
 export PYTHONDONTWRITEBYTECODE :=
-PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+MEASURED = $(if $(COVERAGE),$(BIN)/coverage erase && )$(BIN)/python -m $(if $(COVERAGE),coverage run -m) pytest
+PYTEST = $(MEASURED) --numprocesses $(WORKERS) --dist worksteal
+SHOWN  = $(if $(COVERAGE), && $(BIN)/coverage combine --quiet && $(BIN)/python -m tests.branch_coverage)
 QUICK  := $(wildcard $(addprefix tests/,sds segmentation engine state))
 JS_PEER := plugins/reliable_channel_conformance/peers/js
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
@@ -34,11 +36,11 @@ demo: $(if $(AUDIT),$(SPARK_READY),$(READY)) ## five participants, a lossy netwo
 	@$(BIN)/reliable-channel demo $(if $(AUDIT),--journals build/demo-journals) $(ARGS)
 	@$(if $(AUDIT),$(BIN)/reliable-channel audit build/demo-journals --out build/demo-report)
 
-quick: $(READY) ## the tests of the cores and of state, in some 20 s; or those of the module FILE=
-	@tests="$(if $(FILE),$$($(BIN)/python -m tests.mirror $(FILE)),$(QUICK))" && $(PYTEST) -m "not slow" $$tests $(ARGS)
+quick: $(READY) ## the tests of the cores and of state, in some 20 s; or those of the module FILE= (COVERAGE=1)
+	@tests="$(if $(FILE),$$($(BIN)/python -m tests.mirror $(FILE)),$(QUICK))" && $(PYTEST) -m "not slow" $$tests $(ARGS)$(SHOWN)
 
-test: $(READY) ## all tests but the slow ones and those of Spark and interop, on all cores (WORKERS=1)
-	@$(PYTEST) -m "not slow" $(ARGS)
+test: $(READY) ## all tests but the slow ones and those of Spark and interop, on all cores (WORKERS=1; COVERAGE=1: and branch coverage)
+	@$(PYTEST) -m "not slow" $(ARGS)$(SHOWN)
 
 test-slow: $(READY) ## the long tests: planted defects, kills, full disks, whole simulations, pages
 	@$(PYTEST) -m slow $(ARGS)
