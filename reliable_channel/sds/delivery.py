@@ -89,9 +89,8 @@ class Delivery:
             if parked.message.message_id in self._state.incoming_buffer.parked:
                 self.deliver(self._state.incoming_buffer.take(parked.message.message_id))
 
-    def sweep(self, now_ms: int) -> list[HistoryEntry]:
-        """Deliver what is ready, give up what is overdue, and return the entries that are still
-        missing."""
+    def sweep(self, now_ms: int) -> None:
+        """Deliver what is ready and give up what is overdue."""
         state = self._state
         buffer, timeout_ms = (
             state.incoming_buffer,
@@ -113,7 +112,6 @@ class Delivery:
         self.sweep_at_ms = None
         if buffer.parked or buffer.missing or buffer.queued or state.joining.presumed:
             self.plan_sweep(now_ms)
-        return [missing.entry for missing in buffer.missing.values()]
 
     def plan_sweep(self, now_ms: int) -> None:
         """See that a sweep comes, now that something waits."""

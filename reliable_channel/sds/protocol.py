@@ -26,7 +26,6 @@ from .events import (
 from .ids import IdFunction
 from .log.archive import NO_ARCHIVE, LogArchive
 from .log.entry import LogEntry
-from .message import HistoryEntry
 from .options import SdsOptions
 from .outgoing import OutgoingEntry
 from .profile import SPEC, WireProfile, understood
@@ -245,8 +244,8 @@ class SdsProtocol:
         if self.options.retention_ms and self._trim_at_ms <= now_ms:
             self._trim_at_ms = now_ms + TRIM_INTERVAL_MS
             self.log.forget_before(now_ms - self.options.retention_ms)
-        self.sweep_outgoing(now_ms)
-        self.sweep_repair(now_ms)
+        self._sweep_outgoing(now_ms)
+        self._sweep_repair(now_ms)
         if self._tuner is not None:
             self._sweep_copies(self._tuner, now_ms)
             self._reconcile(now_ms)
@@ -254,7 +253,7 @@ class SdsProtocol:
             self._references.follow(now_ms)
         sweep_at_ms, sync_at_ms = self._delivery.sweep_at_ms, self._state.sync_timer.due_ms
         if sweep_at_ms is not None and sweep_at_ms <= now_ms:
-            self.sweep_incoming(now_ms)
+            self._sweep_incoming(now_ms)
         # SDS-R, Periodic Sync: a due request is sent whether or not others sent a sync lately.
         asks = (
             self._sends_syncs
@@ -270,7 +269,7 @@ class SdsProtocol:
                 pause_ms = self._tuner.request_pause_ms(now_ms)
             self._repair_sync_not_before_ms = now_ms + pause_ms
 
-    def sweep_outgoing(self, now_ms: int) -> None:
+    def _sweep_outgoing(self, now_ms: int) -> None:
         """Send again what is due; give up, with an event, what was sent often enough."""
         for entry in self.outgoing_buffer.due(now_ms):
             if self._has_attempts(entry, now_ms):
@@ -329,16 +328,15 @@ class SdsProtocol:
         parked = self.incoming_buffer.parked.get(message_id)
         return None if parked is None else (parked.message.lamport_timestamp or 0, message_id)
 
-    def sweep_incoming(self, now_ms: int) -> list[HistoryEntry]:
-        """Deliver what is ready, give up what is overdue, and return what is still missing."""
+    def _sweep_incoming(self, now_ms: int) -> None:
+        """Deliver what is ready and give up what is overdue."""
         if timeout_ms := self.options.timeout_for_lost_messages_ms:
             self._references.expire(now_ms, timeout_ms)
-        return self._delivery.sweep(now_ms)
+        self._delivery.sweep(now_ms)
 
-    def sweep_repair(self, now_ms: int) -> list[str]:
-        """Broadcast the messages whose T_resp has come and return their ids."""
+    def _sweep_repair(self, now_ms: int) -> None:
+        """Broadcast the messages whose T_resp has come."""
         self.repair_requests.drop_expired(now_ms)
-        answered = []
         for message_id in self.repair_responses.take_due(now_ms):
             if data := self._state.held(message_id):
                 self._state.broadcast(OutgoingKind.REPAIR, message_id, data)
@@ -346,8 +344,6 @@ class SdsProtocol:
                 if self._tuner is not None:
                     self._tuner.answered(message_id, now_ms)
                 self.counters.repairs_sent += 1
-                answered.append(message_id)
-        return answered
 
     # -- outputs -----------------------------------------------------------------------------------
 

@@ -26,8 +26,8 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "make conformance": LONG + "by hand; needs npm's registry",
     },
     "docs/fuzzing.md": {
-        "make fuzz": LONG + "tests/fuzz has the inputs that were kept",
-        "FUZZ_SECONDS=60 make fuzz": LONG + "as `make fuzz`",
+        "make hunt WHAT=fuzz": LONG + "tests/fuzz has the inputs that were kept",
+        "FUZZ_SECONDS=60 make hunt WHAT=fuzz": LONG + "as `make hunt WHAT=fuzz`",
     },
     "docs/group-reliability.md": {"curl": OTHERS},
     "docs/implementations.md": {

@@ -358,7 +358,7 @@ def test_a_clock_set_back_meanwhile_holds_up_nothing() -> None:
     assert set(again.repair_requests.planned().values()) <= set(
         range(earlier_ms, earlier_ms + 2 * MINUTE + 1)
     )
-    again.sweep_incoming(earlier_ms + 5 * MINUTE + 1)
+    again.on_deadline(earlier_ms + 5 * MINUTE + 1)
     assert again.log.get("waits") is not None
 
 
