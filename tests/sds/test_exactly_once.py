@@ -157,8 +157,7 @@ def test_a_long_chain_of_waiting_messages_is_released_without_recursion() -> Non
 def test_the_timeout_counts_from_when_the_end_of_a_chain_became_known() -> None:
     """Each link comes within the timeout, all together take far longer: nothing is given up but the
     last, and once, and everything that waits is then delivered at once."""
-    limits = {"timeout_for_lost_messages_ms": 5 * MINUTE, "sweep_in_buf_interval_ms": 1}
-    bob = participant("bob", **limits)
+    bob = participant("bob", timeout_for_lost_messages_ms=5 * MINUTE, sweep_in_buf_interval_ms=1)
     links = [forge(f"m{i}", lamport=NOW_MS + i, after=[f"m{i - 1}"]) for i in range(20)]
     for number, link in enumerate(reversed(links)):
         bob.receive(link, NOW_MS + number * 4 * MINUTE)

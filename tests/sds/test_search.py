@@ -185,8 +185,7 @@ def test_who_refers_to_the_same_later_counts_from_the_first_reference() -> None:
 
 def test_what_has_no_turn_in_time_is_dropped_and_what_waits_delivered() -> None:
     timeout_ms = 10  # before the budget has room again
-    limits = {"timeout_for_lost_messages_ms": timeout_ms, "sweep_in_buf_interval_ms": 1}
-    bob = participant("bob", **limits)
+    bob = participant("bob", timeout_for_lost_messages_ms=timeout_ms, sweep_in_buf_interval_ms=1)
     spend(bob)
     ids = names(FOLLOWED_AT_ONCE + 3)
     for name, sender in (("m", "mallory"), ("n", "nick")):
