@@ -79,7 +79,7 @@ def test_type_checkers_see_the_names_that_are_loaded_on_use() -> None:
         for alias in node.names
         if node.module != "_version"
     }
-    assert seen == reliable_channel._HOME_OF
+    assert seen == reliable_channel._HOME_OF  # noqa: SLF001
     assert set(seen) == set(reliable_channel.__all__)
 
 
