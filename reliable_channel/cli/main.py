@@ -6,10 +6,12 @@ import sys
 import threading
 from contextlib import suppress
 from textwrap import fill
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
+from .._terminal_text import is_text
 from .._version import __version__
 from .console import PrintableFormatter, errors
 from .exit_codes import ExitCode
@@ -48,10 +50,19 @@ EXIT_CODES: Final = "\b\nExit status:\n" + "\n".join(
 """The list for the end of the help; `\\b` keeps its lines."""
 
 
+class _Commands(TyperGroup):
+    """The commands; their errors are ours before click takes a closed pipe for its own."""
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        with errors():
+            return super().invoke(ctx)
+
+
 def command_line() -> typer.Typer:
     """The command line with all its commands, those of plugins included."""
     app = typer.Typer(
         name="reliable-channel",
+        cls=_Commands,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # whose tables cut off what is too wide
@@ -93,6 +104,7 @@ def run() -> NoReturn:
     status: int | str | None = 0
     try:
         with errors():
+            _check_arguments()
             try:
                 command_line()()
             except SystemExit as end:
@@ -103,6 +115,13 @@ def run() -> NoReturn:
         sys.excepthook(*sys.exc_info())
         status = ExitCode.DEFECT
     _leave(status)
+
+
+def _check_arguments() -> None:
+    for argument in sys.argv[1:]:
+        if not is_text(argument):
+            encoding = sys.getfilesystemencoding()
+            raise ValueError(f"an argument must be text in {encoding} (got {argument!r})")
 
 
 def _leave(status: int | str | None) -> NoReturn:
