@@ -97,11 +97,12 @@ class BlockingReliableChannel:
         """Return a channel whose arguments come from the environment and a TOML file.
 
         Raises:
-            ValueError, TypeError, PluginError, OSError: as `ReliableChannel.from_config`.
+            SettingsError, TypeError, PluginError: as `ReliableChannel.from_config`.
         """
-        from .config import with_config
+        from .config import settings_named, with_config
 
-        return cls(**with_config(file, arguments))
+        with settings_named():
+            return cls(**with_config(file, arguments))
 
     def open(self) -> None:
         """Connect, subscribe and start; `with` calls it.

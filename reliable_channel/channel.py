@@ -14,6 +14,7 @@ import anyio
 
 from ._arguments import (
     checked_encryption,
+    checked_id,
     checked_name,
     checked_options,
     checked_path,
@@ -141,8 +142,8 @@ class ReliableChannel:
         options: ChannelOptions | None = None,
         **values: Unpack[OptionValues],
     ) -> None:
-        self.channel_id = checked_name("channel_id", channel_id)
-        self.sender_id = checked_name("sender_id", sender_id)
+        self.channel_id = checked_id("channel_id", channel_id)
+        self.sender_id = checked_id("sender_id", sender_id)
         self._plugins = registry_with(plugins)
         self.options = given = self._made_options(checked_options(preset, options, values))
         self.content_topic = given.content_topic or default_content_topic(channel_id)
@@ -205,13 +206,13 @@ class ReliableChannel:
         names. Names are those of the arguments (docs/operations.md).
 
         Raises:
-            ValueError, TypeError, PluginError: as the constructor; the text names the variable or
-                the file.
-            OSError: the file cannot be read.
+            SettingsError: a value is unusable, or the file cannot be read; the text names it.
+            TypeError, PluginError: as the constructor.
         """
-        from .config import with_config
+        from .config import settings_named, with_config
 
-        return cls(**with_config(file, arguments))
+        with settings_named():
+            return cls(**with_config(file, arguments))
 
     def _made_options(self, options: ChannelOptions) -> ChannelOptions:
         """The options with the wire profile itself in place of the name of a plugin's.

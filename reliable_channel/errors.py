@@ -1,13 +1,15 @@
 """The errors of `ReliableChannel`: `except ReliableChannelError` catches all of them.
 
-Wrong arguments raise `ValueError` or `TypeError` at the call. Expected outcomes (lost, rejected,
-not acknowledged) are events, not errors. Transports, encryptions and signings raise
-`TransportError`, `DecryptionFailed` and `NotProven` to the channel, which have the same root.
+Wrong arguments raise `ValueError` or `TypeError` at the call, and those of `from_config`
+`SettingsError`. Expected outcomes (lost, rejected, not acknowledged) are events, not errors.
+Transports, encryptions and signings raise `TransportError`, `DecryptionFailed` and `NotProven` to
+the channel, which have the same root.
 
 ReliableChannelError
 ├── EncryptionFailed        the given encryption raised an error; nothing was sent
 ├── ChannelClosed           the channel is not open: use it inside `async with`
 ├── ChannelUnavailable      opening failed: the node does not answer, or not as expected
+├── SettingsError           the environment or a file has a wrong value; a ValueError, too
 ├── PluginError             a plugin cannot be loaded or used; the text names it
 ├── StateError              the state given with `state=` cannot be used
 │   ├── StateUnavailable    it cannot be read or written now
@@ -42,6 +44,7 @@ __all__ = [
     "PluginError",
     "ReliableChannelError",
     "SdsError",
+    "SettingsError",
     "StateCorrupt",
     "StateError",
     "StateInUse",
@@ -61,6 +64,13 @@ class ChannelClosed(ReliableChannelError):
 
 class ChannelUnavailable(ReliableChannelError):
     """The channel could not be opened; the cause says which call to the node failed and why."""
+
+
+class SettingsError(ReliableChannelError, ValueError):
+    """A setting of the environment or of a file is wrong; the text names it and its place.
+
+    `run` prints the text instead of a traceback, and ends the program with exit status 2.
+    """
 
 
 class PluginError(ReliableChannelError):

@@ -39,7 +39,7 @@ def full_report(ours_us: float = 90.0, largest_us: float = 95.0) -> Report:
 
 def written(report: Report, path: Path) -> dict[str, object]:
     write_json(report, path)
-    result: dict[str, object] = json.loads(path.read_text())
+    result: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
     return result
 
 
