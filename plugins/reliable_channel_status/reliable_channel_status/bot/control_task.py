@@ -11,7 +11,7 @@ from ..community.control_node import ControlNode, JoinRefusal, RefusedRequest, S
 from ..community.edits import (
     Edit,
 )
-from ..community.encryption import is_hidden
+from ..community.encryption import is_encrypted, is_hidden
 from ..community.member_keys import MemberKeys
 from ..wire.application import wrap
 from ..wire.chats import Community, partitioned_topic
@@ -20,6 +20,7 @@ from ..wire.community_payloads import (
     CommunityEncryptionKeysRequest,
     CommunityRequestToJoin,
     CommunityRequestToLeave,
+    CommunityUserKicked,
 )
 from ..wire.keys import PrivateKey, PublicKey
 from ..wire.outcomes import Received
@@ -162,8 +163,21 @@ class ControlTask:
             sealed = self._sealer.seal_signed(answer, topic, now_ms, receiver=request.user)
             self._send(f"answer {request.user.hex} {request.clock}", sealed, True)
             self._node.answered(request)
+        self._tell_removed(description, now_ms)
         self._memory.save()
         self._memory.published(description.clock, now_ms)
+
+    def _tell_removed(self, description: CommunityDescription, now_ms: int) -> None:
+        """Tell members of an encrypted community that they are out: the description that says so is
+        encrypted with a key that they do not get."""
+        community_id = self.community.public_key.compressed
+        for user, clock in list(self._memory.removed.items()):
+            if is_encrypted(description) and user.hex not in description.members:
+                kick = CommunityUserKicked(clock=clock + 1, community_id=community_id)
+                topic, signed = partitioned_topic(user), wrap(kick, self._key)
+                sealed = self._sealer.seal_signed(signed, topic, now_ms, receiver=user)
+                self._send(f"kicked {user.hex} {clock}", sealed, True)
+            self._memory.told(user)
 
     def _asked_for_keys(self, user: PublicKey) -> None:
         """Send a member keys again."""
@@ -208,6 +222,14 @@ class ControlTask:
 
     def _change(self, edit: Edit) -> None:
         self._adopt(self._node.change(edit, self._now_ms()))
+
+    def _remove(self, user: PublicKey, edit: Edit) -> None:
+        """Change the community so that a user is no member, and have a member told."""
+        before = self._node.description
+        after = self._node.change(edit, self._now_ms())
+        if before is not None and user.hex in before.members:
+            self._memory.remove(user, after.clock)
+        self._adopt(after)
 
     def _adopt(self, description: CommunityDescription) -> None:
         """Write the description, and have it published."""

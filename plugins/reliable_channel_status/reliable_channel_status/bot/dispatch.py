@@ -241,6 +241,7 @@ class Dispatcher:
                     room=room,
                     message_id=after.message_id if after else MessageId(payload.message_id),
                     reaction=payload.type,
+                    emoji=payload.text,
                     retracted=payload.retracted,
                 ),
             )

@@ -160,7 +160,7 @@ class AboutMessage(InRoom):
         """
         return await self.channel.send(text, image=image, response_to=self.message_id)
 
-    async def react(self, reaction: Reaction, *, retracted: bool = False) -> None:
+    async def react(self, reaction: Reaction | str, *, retracted: bool = False) -> None:
         """React to the message, or take a reaction back."""
         await self.channel.react(self.message_id, reaction, retracted=retracted)
 
@@ -205,6 +205,8 @@ class ReactionChange(AboutMessage):
     """A user reacted to a message, or took the reaction back."""
 
     reaction: Reaction
+    """One of six; else `UNKNOWN_EMOJI_REACTION_TYPE`, and `emoji` says which."""
+    emoji: str
     retracted: bool
 
 
@@ -337,8 +339,11 @@ class Channel:
         """Pin a message; clients obey if the bot may pin."""
         self._change(message_id, payload_builders.pin(self.room, message_id, pinned))
 
-    async def react(self, message_id: str, reaction: Reaction, *, retracted: bool = False) -> None:
-        """React to a message, or take a reaction back."""
+    async def react(
+        self, message_id: str, reaction: Reaction | str, *, retracted: bool = False
+    ) -> None:
+        """React to a message, or take a reaction back; older clients show no other emoji than those
+        of `Reaction`."""
         self._change(
             message_id, payload_builders.reaction(self.room, message_id, reaction, retracted)
         )

@@ -11,6 +11,7 @@ from ..wire.community_payloads import (
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
+    CommunityUserKicked,
 )
 from ..wire.conversation import Applied, Conversation
 from ..wire.enums import MessageType
@@ -97,6 +98,9 @@ class Inbox:
             self._refused(outcome)
         elif isinstance(outcome, Ignored):
             self._session.reporter.count("ignored", outcome.payload_type.name)
+        elif isinstance(outcome.payload, CommunityUserKicked):
+            # It names no member, so that a removed one could pass it on: the description counts.
+            self._session.reporter.count("kick_notices")
         elif isinstance(outcome.payload, CommunityRequestToJoinResponse):
             return [outcome, *self._enclosed(outcome, outcome.payload)]
         elif outcome.is_direct and self._session.direct is not None:

@@ -263,7 +263,8 @@ class Outbox:
         """Publish what the community's key signed, on each shard where a client may listen."""
         shards = (self._options.shard, *(self._options.also_listen if is_everywhere else ()))
         for shard in dict.fromkeys(shards):
-            self._send(f"{once} on {shard}", outgoing, str(shard))
+            if self.memory.sent_before(f"{once} on {shard}") is None:
+                self._send(f"{once} on {shard}", outgoing, str(shard))
 
     def _send_keys(
         self, once: str, user: PublicKey, group_id: bytes, keys: tuple[GroupKey, ...]

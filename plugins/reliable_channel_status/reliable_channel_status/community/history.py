@@ -20,6 +20,7 @@ from ..wire.community_payloads import (
     CommunityRequestToLeave,
 )
 from ..wire.conversation import Applied, Conversation, ConversationLimits
+from ..wire.enums import SIX_EMOJI
 from ..wire.keys import PrivateKey
 from ..wire.layers import GroupLayer
 from ..wire.opening import Opener
@@ -303,12 +304,11 @@ class CommunityHistory:
         self._floods[author, flood.begin_ms] = flood
 
     def _react(self, payload: EmojiReaction, author: str, at_ms: int) -> None:
-        key = payload.message_id, author, payload.type.name
+        kind = payload.type.name if payload.type in SIX_EMOJI else payload.emoji
+        key = payload.message_id, author, kind
         self._reactions.pop(key, None)
         if not payload.retracted:
-            reaction = StandingReaction(
-                payload.message_id, payload.chat_id, author, payload.type.name, at_ms
-            )
+            reaction = StandingReaction(payload.message_id, payload.chat_id, author, kind, at_ms)
             self._reactions[key] = reaction
 
 

@@ -17,7 +17,7 @@ from ..community.rules import (
     why_not_heard,
 )
 from ..wire.chats import Community, partitioned_topic
-from ..wire.community_payloads import CommunityDescription
+from ..wire.community_payloads import CommunityDescription, CommunityUserKicked
 from ..wire.conversation import Applied, Conversation
 from ..wire.direct.correspondence import Correspondence
 from ..wire.direct.session_store import MemorySessionStore
@@ -74,6 +74,8 @@ class FakeClient:
         self.community = community
         self.refused: list[str] = []
         """Why something was dropped, as the client logs it."""
+        self.kicks = 0
+        """How often the owner told this member that it was removed."""
         self._description: CommunityDescription | None = None
         self._tester = tester
         self._shards = {str(shard) for shard in shards}
@@ -145,6 +147,8 @@ class FakeClient:
     def _take(self, received: Received) -> None:
         if isinstance(received.payload, CommunityDescription):
             self._describe(received.payload, received.signer)
+        elif isinstance(received.payload, CommunityUserKicked):
+            self.kicks += received.signer == self.community.public_key
         elif isinstance(received.payload, ChatPayload):
             self._show(received, received.payload)
 

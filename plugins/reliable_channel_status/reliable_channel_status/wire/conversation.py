@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from reliable_channel.sds.declared import check, number
 
-from .enums import Reaction
 from .keys import PublicKey
 from .outcomes import MessageId, Received, RefusalReason, Refused
 from .payloads import (
@@ -115,7 +114,7 @@ class Conversation:
         self._messages: Recent[str, MessageState] = Recent(limits.messages)
         self._limits = limits
         self._waiting: Recent[str, Recent[_Writer, Received]] = Recent(limits.waiting)
-        self._reactions: Recent[tuple[str, PublicKey, Reaction], int] = Recent(limits.reactions)
+        self._reactions: Recent[tuple[str, PublicKey, str], int] = Recent(limits.reactions)
         self._seen: Recent[bytes, MessageId] = Recent(limits.fingerprints)
         self._other_ids: Recent[str, MessageId] = Recent(limits.fingerprints)
 
@@ -220,7 +219,7 @@ class Conversation:
         if message is not None and payload.chat_id != message.chat_id:
             return _elsewhere(received, message)
         message_id = payload.message_id if message is None else message.message_id
-        key = message_id, received.signer, payload.type
+        key = message_id, received.signer, payload.text
         if payload.clock <= self._reactions.get(key, 0):
             return _refused(received, RefusalReason.OUTDATED, "a later reaction was here")
         self._reactions[key] = payload.clock

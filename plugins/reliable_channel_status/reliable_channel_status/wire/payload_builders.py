@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from .enums import ContentType, ImageFormat, Reaction
+from .enums import SIX_EMOJI, ContentType, ImageFormat, Reaction
 from .payloads import (
     BridgeMessage,
     ChatMessage,
@@ -111,13 +111,17 @@ def pin(room: Room, message_id: str, pinned: bool) -> Make:
     )
 
 
-def reaction(room: Room, message_id: str, kind: Reaction, retracted: bool) -> Make:
-    """Reacts to a message, or takes the reaction back."""
+def reaction(room: Room, message_id: str, kind: Reaction | str, retracted: bool) -> Make:
+    """React to a message, or take the reaction back; with one of six by its number, which older
+    clients read, too."""
+    of_six = {emoji: number for number, emoji in SIX_EMOJI.items()}
+    number = kind if isinstance(kind, Reaction) else of_six.get(kind)
     return lambda clock, _: EmojiReaction(
         clock=clock,
         chat_id=room.chat_id,
         message_id=message_id,
-        type=kind,
+        type=number or Reaction.UNKNOWN_EMOJI_REACTION_TYPE,
+        emoji="" if number else str(kind),
         retracted=retracted,
         message_type=room.message_type,
     )

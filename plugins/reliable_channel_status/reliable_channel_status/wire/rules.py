@@ -11,6 +11,7 @@ from .community_payloads import (
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
+    CommunityUserKicked,
 )
 from .enums import AudioType, ContentType, ImageFormat, MessageType, Reaction, StatusType
 from .keys import COMPRESSED_BYTES
@@ -34,6 +35,8 @@ MAX_CLOCK_AHEAD_MS: Final = 120_000
 MAX_TEXT_LENGTH: Final = 4096
 """Of a chat message, in code points."""
 MAX_STATUS_TEXT_LENGTH: Final = 128
+MAX_EMOJI_LENGTH: Final = 32
+"""Of a reaction, in code points; families with skin tones have eleven."""
 
 _NO_CHAT: Final = (MessageType.UNKNOWN_MESSAGE_TYPE, MessageType.SYSTEM_MESSAGE_PRIVATE_GROUP)
 _LOCAL_CONTENT: Final = (
@@ -121,13 +124,18 @@ def invalid(payload: Payload) -> str | None:
         case DeleteMessage() | PinMessage():
             return _chat(payload) or _target(payload)
         case EmojiReaction():
-            if payload.type is Reaction.UNKNOWN_EMOJI_REACTION_TYPE:
-                return "type is unknown"
+            if not payload.emoji and payload.type is Reaction.UNKNOWN_EMOJI_REACTION_TYPE:
+                return "type is unknown, and emoji is empty"
+            if len(payload.emoji) > MAX_EMOJI_LENGTH:
+                return f"emoji has more than {MAX_EMOJI_LENGTH} characters"
             return _chat(payload) or _target(payload)
         case StatusUpdate():
             return _status(payload)
         case (
-            CommunityRequestToJoin() | CommunityRequestToJoinResponse() | CommunityRequestToLeave()
+            CommunityRequestToJoin()
+            | CommunityRequestToJoinResponse()
+            | CommunityRequestToLeave()
+            | CommunityUserKicked()
         ):
             return _community_id(payload.community_id)
         case AcceptContactRequest():

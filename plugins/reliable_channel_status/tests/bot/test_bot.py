@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -19,6 +21,7 @@ from reliable_channel_status import (
     CommunityMember,
     CommunityProfile,
     CommunityRequestToJoinResponse,
+    ContentType,
     DeleteMessage,
     EmojiReaction,
     Opener,
@@ -44,6 +47,9 @@ from reliable_channel_status.bot import (
     StatusBot,
 )
 from reliable_channel_status.testing import BotTester
+from reliable_channel_status.wire import payload_builders
+from reliable_channel_status.wire.payload_builders import Make
+from reliable_channel_status.wire.rooms import Room
 from waku.node import NodeOptions
 
 PNG = b"\x89PNG\r\n\x1a\n" + Random(3).randbytes(300_000)
@@ -104,7 +110,7 @@ def test_events_of_all_kinds_arrive_once(bot: StatusBot) -> None:
 
     @bot.on_reaction
     async def reaction(change: ReactionChange) -> None:
-        told.append((change.message_id, change.reaction, change.retracted))
+        told.append((change.message_id, change.reaction, change.emoji, change.retracted))
 
     @bot.on_mention
     async def mentioned(message: Message) -> Reaction:
@@ -120,8 +126,8 @@ def test_events_of_all_kinds_arrive_once(bot: StatusBot) -> None:
         assert told == [
             ("Alice", "hello"),
             ("hello", "hello!"),
-            (said, Reaction.THUMBS_UP, False),
-            (said, Reaction.THUMBS_UP, True),
+            (said, Reaction.THUMBS_UP, "👍", False),
+            (said, Reaction.THUMBS_UP, "👍", True),
         ]
         told.clear()
         text = f"who is {mention(alice.public_key)}, {mention(tester.public_key)}?"
@@ -131,6 +137,58 @@ def test_events_of_all_kinds_arrive_once(bot: StatusBot) -> None:
         payload = tester.heard[-1].payload
         assert isinstance(payload, EmojiReaction)
         assert (payload.type, payload.message_id) == (Reaction.LOVE, asked)
+
+
+def test_any_emoji_is_a_reaction_and_newer_clients_are_read(bot: StatusBot) -> None:
+    told: list[object] = []
+
+    @bot.on_reaction
+    async def reaction(change: ReactionChange) -> None:
+        told.append((change.emoji, change.retracted))
+        await change.react("🦄")
+
+    @bot.on_message
+    async def message(message: Message) -> None:
+        told.append(message.text)
+
+    with BotTester(bot) as tester:
+        bob, room = tester.user("Bob"), tester.room()
+        said = bob.says("hello")
+        bob.reacts(said, "🎉")
+        bob.reacts(said, "👍")  # by its number, as one of six
+        bob.reacts(said, "🎉", retracted=True)
+        assert told == ["hello", ("🎉", False), ("👍", False), ("🎉", True)]
+        sent = [r.payload for r in tester.heard if isinstance(r.payload, EmojiReaction)]
+        assert [one.text for one in sent] == ["🎉", "🦄", "👍", "🦄", "🎉", "🦄"]
+        told.clear()
+        for number in (0, 77):  # an emoji without a number, then one of newer clients
+            payload = EmojiReaction(
+                clock=tester.next_clock(),
+                chat_id=room.chat_id,
+                message_id=said,
+                type=Reaction(number),
+                emoji="👨‍👩‍👧‍👦" if not number else "",
+            )
+            bob.does(as_it_is(payload), room)
+        newer = partial(message_of_a_newer_client, room)
+        bob.does(newer, room)
+        assert told == [("👨‍👩‍👧‍👦", False), ("UNKNOWN_77", False), "from tomorrow"]
+        empty = EmojiReaction(clock=tester.next_clock(), chat_id=room.chat_id, message_id=said)
+        long = replace(empty, clock=tester.next_clock(), emoji="🎉" * 33)
+        for bad in (empty, long):
+            bob.does(as_it_is(bad), room)
+        assert tester.bot.reporter.counts["refused", "invalid"] == 2
+
+
+def as_it_is(payload: ChatPayload) -> Make:
+    return lambda clock, _: payload
+
+
+def message_of_a_newer_client(room: Room, clock: int, now_ms: int) -> ChatMessage:
+    """A message with a type of content that is unknown here."""
+    made = payload_builders.message(room, "from tomorrow")(clock, now_ms)
+    assert isinstance(made, ChatMessage)
+    return replace(made, content_type=ContentType(77))
 
 
 def test_what_a_bot_can_say(bot: StatusBot) -> None:
