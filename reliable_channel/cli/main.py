@@ -63,7 +63,8 @@ EXIT_CODES: Final = "\b\nExit status:\n" + "\n".join(
 class Program(TyperGroup):
     """The commands; their errors are ours before click takes a closed pipe for its own."""
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; an error of ours ends it in words."""
         with errors():
             return super().invoke(ctx)
 
