@@ -37,7 +37,6 @@ from reliable_channel_status.bot.direct import ContactState
 from reliable_channel_status.testing import BotTester
 from reliable_channel_status.testing.fake_user import key_of
 from reliable_channel_status.testing.tester import START_MS
-from reliable_channel_status.testing.virtual_time import VirtualTimeLoop
 from reliable_channel_status.wire import status_pb2
 from reliable_channel_status.wire.direct import DataSyncPayload
 from reliable_channel_status.wire.direct.datasync import MAX_SENDS
@@ -45,6 +44,7 @@ from reliable_channel_status.wire.payload_builders import message
 from reliable_channel_status.wire.rooms import direct_room
 from reliable_channel_status.wire.sealing import NS_PER_MS
 from reliable_channel_status.wire.topics import CLUSTER_ID
+from tests.virtual_time import VirtualLoop
 from waku import PubsubTopic, WakuClient, WakuMessage
 from waku.node import EmbeddedNode, NodeOptions
 
@@ -412,7 +412,7 @@ def test_two_bots_become_contacts_and_talk() -> None:
         async with WakuClient("http://node", transport=transport) as client:
             await bot.serve(BotContext(key=key, memory=memory, client=client, now_ms=now_ms))
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(run())
     assert told == [
         "two was asked: be my contact",
