@@ -33,7 +33,6 @@ from reliable_channel_status.bot import (
     ReactionChange,
     StatusBot,
 )
-from reliable_channel_status.bot.direct import ContactState
 from reliable_channel_status.testing import BotTester
 from reliable_channel_status.testing.fake_user import key_of
 from reliable_channel_status.testing.tester import START_MS
@@ -190,7 +189,6 @@ def test_both_ask_and_are_contacts() -> None:
         tester.run(bot.request_contact(key_of("Alice").public_key, "may I?"))
         alice.asks_to_be_contact("may I, too?")
         assert bot.contacts == (key_of("Alice").public_key,)
-        assert tester.bot._now().direct.contacts.of(ALICE_KEY).state is ContactState.CONTACT  # type: ignore[union-attr]  # noqa: SLF001
 
 
 ALICE_KEY: Final = key_of("Alice").public_key
