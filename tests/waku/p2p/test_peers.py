@@ -280,7 +280,7 @@ async def test_what_one_store_lacks_is_asked_of_the_next() -> None:
 
 
 def record_of(service: Service, **what: Any) -> str:
-    number = int.from_bytes(service.identity._secret, "big")  # noqa: SLF001
+    number = int.from_bytes(service.identity.encode()[-32:], "big")
     return waku_record(number, service.address.partition("/p2p")[0], **what)
 
 
