@@ -53,7 +53,7 @@ EXIT_CODES: Final = "\b\nExit status:\n" + "\n".join(
 class _Commands(TyperGroup):
     """The commands; their errors are ours before click takes a closed pipe for its own."""
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         with errors():
             return super().invoke(ctx)
 

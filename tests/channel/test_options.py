@@ -4,7 +4,6 @@ import json
 import pickle
 from dataclasses import asdict, fields, replace
 from typing import Any, get_args
-from unicodedata import normalize
 
 import pytest
 
@@ -284,8 +283,8 @@ def test_an_id_with_an_invisible_end_is_refused(name: str, end: str) -> None:
 
 @pytest.mark.parametrize("name", ["channel_id", "sender_id"])
 def test_two_forms_of_one_name_are_told_apart(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    for form, lines in (("NFC", 0), ("NFD", 1)):
-        ids = {"channel_id": "c", "sender_id": "s", name: normalize(form, "caf\u00e9")}
+    for text, lines in (("caf\u00e9", 0), ("cafe\u0301", 1)):
+        ids = {"channel_id": "c", "sender_id": "s", name: text}
         make(**ids)
         assert len(caplog.messages) == lines
     assert caplog.messages[0].startswith(f"`{name}` is 'cafe\\u0301': 'caf\\xe9' looks the same")
