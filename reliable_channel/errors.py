@@ -8,6 +8,7 @@ the channel, which have the same root.
 ReliableChannelError
 ├── EncryptionFailed        the given encryption raised an error; nothing was sent
 ├── ChannelClosed           the channel is not open: use it inside `async with`
+├── LeftOutOfOrder          `async with` is left by another task, or before what it contains
 ├── ChannelUnavailable      opening failed: the node does not answer, or not as expected
 ├── SettingsError           the environment or a file has a wrong value; a ValueError, too
 ├── PluginError             a plugin cannot be loaded or used; the text names it
@@ -39,6 +40,7 @@ __all__ = [
     "ContentTooLong",
     "EmptyContent",
     "EncryptionFailed",
+    "LeftOutOfOrder",
     "MessageIdInUse",
     "OutgoingBufferFull",
     "PluginError",
@@ -60,6 +62,10 @@ class EncryptionFailed(ReliableChannelError):
 
 class ChannelClosed(ReliableChannelError):
     """The channel is not open."""
+
+
+class LeftOutOfOrder(ReliableChannelError):
+    """A block of `async with` was not left last; the channel is open as before."""
 
 
 class ChannelUnavailable(ReliableChannelError):
