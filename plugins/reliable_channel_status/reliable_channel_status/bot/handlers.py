@@ -12,11 +12,13 @@ from .commands import Command, Handler, signature
 from .events import (
     ContactChange,
     ContactRequest,
+    Deletion,
     Edit,
     GroupChange,
     JoinRequest,
     MembershipChange,
     Message,
+    PinChange,
     ReactionChange,
 )
 from .failures import ErrorHandler
@@ -98,6 +100,8 @@ Kind: TypeAlias = Literal[
     "message",
     "mention",
     "edit",
+    "deletion",
+    "pin",
     "reaction",
     "join_request",
     "payload",
@@ -123,6 +127,8 @@ GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
     "message": MESSAGE_FORMS,
     "mention": MESSAGE_FORMS,
     "edit": (Edit,),
+    "deletion": (Deletion,),
+    "pin": (PinChange,),
     "reaction": (ReactionChange,),
     "join_request": (JoinRequest,),
     "payload": (Received,),

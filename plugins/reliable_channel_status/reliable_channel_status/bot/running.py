@@ -74,6 +74,7 @@ class Running:
             session, self._link, options, context.key, context.open_store
         )
         self._inbox.on_sds = self._communities.arrived
+        session.on_direct = self._inbox.said
         self._confirmer = Confirmer(session, self._link, options)
         self._pause = context.pause
         self._stopping = anyio.Event()
