@@ -54,6 +54,8 @@ class Inbox:
         self, session: Session, topics: Sequence[Topic], private_keys: Sequence[PrivateKey]
     ) -> None:
         self._session = session
+        self._fixed = frozenset(topics) - frozenset(session.rooms.topics)
+        self._topics = set(topics)
         self._me = session.public_key
         self._sds: list[SdsArrival] = []
         desk = session.direct
@@ -70,6 +72,18 @@ class Inbox:
         self.conversation = Conversation(
             is_privileged=session.is_privileged, may_pin=session.may_pin
         )
+
+    def follow(self) -> Iterator[Topic]:
+        """Listen to the topics that the bot's chats have now; yields after each that came or went,
+        as a new key takes some hundredths of a second."""
+        wanted = {*self._fixed, *self._session.rooms.topics}
+        for topic in sorted(self._topics ^ wanted, key=lambda one: one.id):
+            if topic in wanted:
+                self._opener.listen(topic)
+            else:
+                self._opener.ignore(topic)
+            self._topics ^= {topic}
+            yield topic
 
     def said(self, signed: SignedPayload, topic: Topic) -> None:
         """Take note of what the bot wrote to a user alone: no copy of it comes back."""

@@ -53,11 +53,14 @@ from reliable_channel_status.bot import (
     ReactionChange,
     StatusBot,
 )
+from reliable_channel_status.bot.link import Fetched, Link
+from reliable_channel_status.community.edits import with_channel
 from reliable_channel_status.testing import BotTester
 from reliable_channel_status.wire import payload_builders
 from reliable_channel_status.wire.payload_builders import MAX_IMAGE_BYTES, Make
 from reliable_channel_status.wire.rooms import Room
 from reliable_channel_status.wire.rules import MAX_CLOCK_AHEAD_MS
+from reliable_channel_status.wire.topics import AUTO_SHARD
 from waku.node import NodeOptions
 
 PNG = b"\x89PNG\r\n\x1a\n" + Random(3).randbytes(300_000)
@@ -258,6 +261,89 @@ def test_a_large_image_is_made_smaller_or_refused(
         monkeypatch.undo()
         with pytest.raises(ValueError, match="Pillow cannot read it"):
             tester.run(bot.channel(GENERAL).send(image=PNG + bytes(MAX_IMAGE_BYTES)))
+
+
+def test_a_bot_of_a_whole_community_hears_what_is_said_on_a_channels_own_topic() -> None:
+    """Clients of 2024 write there; a new channel is heard as well, and what Store has of it."""
+    bot = StatusBot(node="http://node", community=COMMUNITY)
+    told: list[str] = []
+
+    @bot.on_message
+    async def message(message: Message) -> None:
+        told.append(f"{message.channel.room.name[:8]} {message.text}")
+
+    with BotTester(bot) as tester:
+        alice = tester.user("Alice")
+        members = {key: CommunityMember() for key in (alice.public_key, tester.public_key)}
+
+        def publishes(*channels: str) -> None:
+            description = replace(describing(members, tester.now_ms()), chats={})
+            for channel in channels:
+                description = with_channel(channel, channel)(description)
+            topic, now_ms = COMMUNITY.description_topic, tester.now_ms()
+            tester.publish(Sealer(OWNER).seal(description, topic, now_ms).messages[0])
+            tester.wait(61)
+
+        def says(channel: str, text: str) -> None:
+            room = tester.room(channel)
+            payload = payload_builders.message(room, text)(tester.next_clock(), tester.now_ms())
+            topic = Topic(room.chat_id)
+            sealed = Sealer(alice.key).seal(payload, topic, tester.now_ms())
+            tester.publish(sealed.messages[0])
+
+        says(GENERAL, "before the description")
+        publishes(GENERAL)
+        assert told == ["1dc14fd8 before the description"]
+        says(GENERAL, "after it")
+        says(OTHER, "in a channel to come")
+        assert told[1:] == ["1dc14fd8 after it"]
+        publishes(GENERAL, OTHER)
+        says(OTHER, "in it")
+        assert told[2:] == ["00000000 in a channel to come", "00000000 in it"]
+        publishes(OTHER)
+        says(GENERAL, "in a channel that is gone")
+        assert len(told) == 4
+
+
+def test_what_comes_on_the_shard_of_auto_sharding_is_reported(bot: StatusBot) -> None:
+    told: list[str] = []
+
+    @bot.on_message
+    async def message(message: Message) -> None:
+        told.append(message.text)
+
+    with BotTester(bot) as tester:
+        alice, room = tester.user("Alice"), tester.room()
+        for text in ("one", "two"):
+            payload = payload_builders.message(room, text)(tester.next_clock(), tester.now_ms())
+            sealed = Sealer(alice.key).seal(payload, room.topic, tester.now_ms())
+            tester.publish(sealed.messages[0], shard=AUTO_SHARD)
+        assert told == ["one", "two"]
+        assert [one.event for one in bot.reporter.since(0)].count("shard_in_use") == 1
+
+
+def test_another_reader_of_the_nodes_cache_is_noticed() -> None:
+    bot = new_bot(options=BotOptions())
+    with BotTester(bot) as tester:
+        alice = tester.user("Alice")
+        for number in range(4):
+            alice.says(f"heard {number}")
+            tester.wait(60)
+        assert not reported(bot, "cache_lacks_messages")
+        for number in range(4):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Link, "look", nothing_there)
+                alice.says(f"taken by another {number}")
+            tester.wait(60)
+        assert reported(bot, "cache_lacks_messages")
+
+
+async def nothing_there(link: Link) -> list[Fetched]:
+    return []
+
+
+def reported(bot: StatusBot, event: str) -> bool:
+    return any(one.event == event for one in bot.reporter.since(0))
 
 
 def test_any_emoji_is_a_reaction_and_newer_clients_are_read(bot: StatusBot) -> None:
