@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 from ..wire.keys import PublicKey
 from ..wire.outcomes import Received
 from ..wire.payloads import ChatMessage
+from ..wire.typed_text import as_name
 from .commands import Command, Handler, signature
 from .events import (
     ContactChange,
@@ -321,7 +322,7 @@ class Handlers:
         """
         if name in self.groups:
             first, *more = rest.split(maxsplit=1)[:2] or [""]
-            full = f"{name} {first.lower()}"
+            full = f"{name} {as_name(first)}"
             if full in self.commands:
                 return full, self.commands[full], "".join(more)
             return name, None, f"{name} {first}"
@@ -351,7 +352,7 @@ class Handlers:
 
 
 def _word(name: str) -> str:
-    name = name.lower()
+    name = as_name(name)
     if not name or name.split() != [name]:
         raise ValueError(f"a command's name is one word, not {name!r}")
     return name
