@@ -3,6 +3,7 @@
 # ruff: noqa: RUF001 - look-alikes are what this is about
 
 import unicodedata
+from typing import Literal
 
 import pytest
 
@@ -51,7 +52,9 @@ async def _poll(message: Message, *choices: str) -> str:
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("named", ["NFC", "NFD"])
-def test_composed_and_decomposed_names_are_the_same(named: str, form: str) -> None:
+def test_composed_and_decomposed_names_are_the_same(
+    named: Literal["NFC", "NFD"], form: Literal["NFC", "NFD"]
+) -> None:
     bot = StatusBot(node="http://node")
     bot.join_public("tea")
     bot.command(unicodedata.normalize(named, "café"))(_poll)
