@@ -83,8 +83,8 @@ class ControlTask:
         if (description := self._node.description) is not None and self._node.is_active:
             changed(description)
 
-    def take(self, received: Received) -> Taken | None:
-        """Take what arrived for the community's key, or of it."""
+    def take(self, received: Received, *, is_live: bool = True) -> Taken | None:
+        """Take what arrived for the community's key, or of it, just now or from Store."""
         payload, now_ms = received.payload, self._now_ms()
         if isinstance(payload, CommunityDescription) and received.signer == self._key.public_key:
             self._observe(payload)
@@ -103,7 +103,8 @@ class ControlTask:
         elif isinstance(payload, CommunityRequestToJoin):
             asked = self._node.ask(payload, received.signer, now_ms)
             if isinstance(asked, RefusedRequest):
-                self._refused(asked, received.signer)
+                if is_live or asked.reason is not JoinRefusal.REPLAYED:  # Store has old ones
+                    self._refused(asked, received.signer)
                 return None if self._node.is_active else "notice"
             self._memory.save()
             self.news.set()

@@ -19,7 +19,7 @@ from ..wire.community_payloads import (
     CommunityRequestToJoin,
     CommunityRequestToLeave,
 )
-from ..wire.conversation import Applied, Conversation, ConversationLimits
+from ..wire.conversation import Applied, Conversation, ConversationLimits, everybody
 from ..wire.enums import SIX_EMOJI
 from ..wire.keys import PrivateKey
 from ..wire.layers import GroupLayer
@@ -89,7 +89,7 @@ class CommunityHistory:
             is_privileged=lambda user, _: (
                 self._description is not None and is_privileged(self._description, user)
             ),
-            members_may_pin=True,  # `why_not_heard` looks at that before
+            may_pin=everybody,  # `why_not_heard` looks at that before
             limits=ConversationLimits(
                 messages=most, waiting=most, reactions=4 * most, fingerprints=4 * most
             ),

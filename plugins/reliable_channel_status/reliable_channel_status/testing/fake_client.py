@@ -18,7 +18,7 @@ from ..community.rules import (
 )
 from ..wire.chats import Community, partitioned_topic
 from ..wire.community_payloads import CommunityDescription, CommunityUserKicked
-from ..wire.conversation import Applied, Conversation
+from ..wire.conversation import Applied, Conversation, everybody
 from ..wire.direct.correspondence import Correspondence
 from ..wire.direct.session_store import MemorySessionStore
 from ..wire.keys import PrivateKey, PublicKey
@@ -85,7 +85,7 @@ class FakeClient:
         self._opener = Opener(topics) if key is None else self._member(key, topics)
         self._seen: set[bytes] = set()
         self._conversation = Conversation(
-            is_privileged=lambda user, _: self._is_privileged(user), members_may_pin=True
+            is_privileged=lambda user, _: self._is_privileged(user), may_pin=everybody
         )
         self._messages: dict[MessageId, ChatMessage] = {}
 
