@@ -109,7 +109,7 @@ async def attacker(name: str, target: str, address: str, seconds: float) -> None
             node = EmbeddedNode(OPTIONS, listen=Listen(where))
             await stack.enter_async_context(node)
             print(node.libp2p_addresses[0], flush=True)
-            host = node.listener._host  # type: ignore[union-attr]
+            host = node.network._host  # type: ignore[union-attr]
         else:
             leaf = RelayLeaf((), cluster_id=42, shards=[0], listen=where)
             await stack.enter_async_context(leaf)

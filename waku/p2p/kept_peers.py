@@ -13,7 +13,7 @@ from random import Random
 from typing import Final
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from waku.discovery import Capability, NodeRecord, Resolver, check_entry
 from waku.errors import NodeUnreachable, WakuError, WrongNetwork
@@ -110,7 +110,7 @@ class KeptPeers:
             if text.startswith("enrtree:"):
                 trees.append(text)
             else:
-                self._name(text)
+                self._name(self._candidate(text))
         self._search = Search(self, trees, resolver, on_event) if trees else None
         self._wake = anyio.Event()
         self._tasks: TaskGroup | None = None
@@ -132,33 +132,40 @@ class KeptPeers:
         self._found[record.peer_id] = _Candidate(addresses, record.peer_id, is_found=True)
         return True
 
-    async def run(self) -> None:
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep the connections until cancelled."""
         async with anyio.create_task_group() as self._tasks:
+            task_status.started()
             for candidate in self._named:
                 self._tasks.start_soon(self._keep, candidate)
             if self._search is not None:
                 await self._fill_up(self._search, self._tasks)
+            await anyio.Event().wait()  # others are named and accepted later
 
-    async def connect(self, text: str) -> None:
-        """Connect to one more peer now, and stay connected from then on.
+    async def connect(self, text: str, *, stay: bool = True) -> None:
+        """Connect to one more peer now; `stay` dials it again whenever the connection ends.
 
         Raises:
             InvalidInput: the address cannot be dialled.
             WakuError: nothing answers there, or a peer of another network.
         """
         assert self._tasks is not None, "peers are dialled while this runs"
-        known = len(self._named)
-        candidate = self._name(text)
+        candidate = self._candidate(text)
         link = self._link_to(candidate)
-        if link in self._peers:
-            return
-        try:
+        if link not in self._peers:
             await self._meet(link or await self._dial(candidate))
-        except BaseException:
-            del self._named[known:]
-            raise
-        if len(self._named) > known:
+        if stay and self._name(candidate):
+            self._tasks.start_soon(self._keep, candidate)
+
+    def keep(self, text: str) -> None:
+        """Connect to one more peer as soon as it answers, and whenever it comes back.
+
+        Raises:
+            InvalidInput: the address cannot be dialled.
+        """
+        assert self._tasks is not None, "peers are dialled while this runs"
+        candidate = self._candidate(text)
+        if self._name(candidate):
             self._tasks.start_soon(self._keep, candidate)
 
     def accepted(self, link: Link) -> None:
@@ -167,8 +174,8 @@ class KeptPeers:
         if self._tasks is not None:
             self._tasks.start_soon(self._greet_accepted, link)
 
-    def _name(self, text: str) -> _Candidate:
-        """Note a peer to stay connected to; return what is known of it.
+    def _candidate(self, text: str) -> _Candidate:
+        """Read a multiaddress or a record.
 
         Raises:
             InvalidInput, WrongNetwork: as the constructor.
@@ -176,18 +183,19 @@ class KeptPeers:
         if text.startswith("/"):
             address = Multiaddr.parse(text)
             _ = address.dial_target  # raises where it cannot be dialled
-            candidate = _Candidate((address,), address.peer_id, is_found=False)
-        else:
-            record = NodeRecord.parse(text)
-            check_record(record, self._own())
-            addresses = dialled_addresses(record)
-            candidate = _Candidate(addresses, record.peer_id, is_found=False)
+            return _Candidate((address,), address.peer_id, is_found=False)
+        record = NodeRecord.parse(text)
+        check_record(record, self._own())
+        return _Candidate(dialled_addresses(record), record.peer_id, is_found=False)
+
+    def _name(self, candidate: _Candidate) -> bool:
+        """Note a peer to stay connected to; return whether it is new."""
         for one in self._named:
             if candidate.peer_id is not None and one.peer_id == candidate.peer_id:
                 one.addresses = tuple(dict.fromkeys((*one.addresses, *candidate.addresses)))
-                return one
+                return False
         self._named.append(candidate)
-        return candidate
+        return True
 
     async def _fill_up(self, search: Search, tasks: TaskGroup) -> None:
         """Be connected to `WANTED` found peers; look for others where these do not suffice."""

@@ -69,7 +69,7 @@ class Meshes:
         self._on_full = on_full
         self._interval_s = 1 / publish_per_second
         self._next_slot_s = 0.0
-        self._topics: dict[str, None] = {}
+        self._topics: set[str] = set()
         self._senders: dict[PeerId, _Sender] = {}
         self._changed: anyio.Event | None = None
         """What publishers wait for: a peer that subscribes, or has taken what was sent."""
@@ -78,21 +78,22 @@ class Meshes:
 
     def join(self, topic: str) -> None:
         """Take part in a topic."""
-        self._topics[topic] = None
+        self._topics.add(topic)
         if self._router is not None:
             self._router.subscribe(topic)
             self._review(self._router)
 
     def leave(self, topic: str) -> None:
         """Take part in a topic no longer."""
-        self._topics.pop(topic, None)
+        self._topics.discard(topic)
         if self._router is not None:
             self._router.unsubscribe(topic, now_ms())
             self._review(self._router)
 
-    def has(self, topic: str) -> bool:
-        """Whether this is one of the topics."""
-        return topic in self._topics
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics of which it takes part in the meshes."""
+        return frozenset(self._topics)
 
     def subscribers(self, topic: str) -> list[PeerId]:
         """Return the peers that are subscribed to a topic."""
@@ -112,7 +113,7 @@ class Meshes:
         router = self._router = Router(
             random=self._random, now_ms=now_ms(), options=self.options, is_valid=self._is_valid
         )
-        for topic in self._topics:
+        for topic in sorted(self._topics):
             router.subscribe(topic)
         async with anyio.create_task_group() as self._tasks:
             task_status.started()

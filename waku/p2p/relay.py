@@ -46,7 +46,7 @@ PEERS_S: Final = 30.0
 """So long `publish` waits for a peer of the shard."""
 RECENT: Final = 20_000
 """Messages that are known by their Waku hash, too: nwaku encodes them anew (T15)."""
-RPC_ROOM_BYTES: Final = 64 * 1024
+RPC_OVERHEAD_BYTES: Final = 64 * 1024
 """Of an RPC, beside the message."""
 
 
@@ -116,7 +116,7 @@ class RelayLeaf:
         self._buffer_messages = buffer_messages
         if options is None:
             limit = MAX_MESSAGE_BYTES if network is None else network.max_message_bytes
-            rpc_bytes = max(GossipOptions().rpc_bytes, limit + RPC_ROOM_BYTES)
+            rpc_bytes = max(GossipOptions().rpc_bytes, limit + RPC_OVERHEAD_BYTES)
             options = GossipOptions(message_bytes=limit, rpc_bytes=rpc_bytes)
         random = Random(random_bytes(16))
         self._meshes = Meshes(
@@ -201,7 +201,7 @@ class RelayLeaf:
             WrongNetwork: the shard is none of this leaf's.
         """
         data = encode_message(message)
-        if not self._meshes.has(pubsub_topic):
+        if pubsub_topic not in self._meshes.topics:
             raise WrongNetwork("relay_publish", detail=f"{pubsub_topic} is no shard of this leaf")
         if len(data) > self._meshes.options.message_bytes:
             raise MessageTooLarge("relay_publish", detail=f"a message of {len(data)} bytes")
@@ -225,7 +225,7 @@ class RelayLeaf:
         Raises:
             WrongNetwork: the shard is none of this leaf's.
         """
-        if not self._meshes.has(pubsub_topic):
+        if pubsub_topic not in self._meshes.topics:
             raise WrongNetwork("relay_subscribe", detail=f"{pubsub_topic} is no shard of this leaf")
         inbox: MemoryObjectSendStream[Pushed]
         outbox: MemoryObjectReceiveStream[Pushed]
