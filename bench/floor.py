@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from bench.timing import cpu_us
 from bench.workload import WireMessage
-from reliable_channel.sds.wire import sds_pb2
+from reliable_channel.sds.dialects import sds_pb2
 
 
 class Floor:

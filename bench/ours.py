@@ -17,7 +17,7 @@ from bench.workload import (
     retrieval_hint,
 )
 from reliable_channel.sds import SdsOptions, SdsProtocol
-from reliable_channel.sds.wire import sds_pb2
+from reliable_channel.sds.dialects import sds_pb2
 
 SEED: Final = 7
 

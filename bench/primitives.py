@@ -12,7 +12,7 @@ from bench.session import CAUSAL_HISTORIES
 from bench.timing import cpu_us, middle
 from bench.workload import WireMessage, message_id, traffic
 from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.dialects import SpecCodec
 
 HISTORY: Final = 10_000
 MESSAGES: Final = 100

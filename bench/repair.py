@@ -10,7 +10,7 @@ Store and the messages that were broadcast to ask and to answer.
 from os import cpu_count
 from typing import Final, NamedTuple
 
-from reliable_channel.repair_policies import REPAIR_POLICIES
+from reliable_channel._contracts.repair_policies import REPAIR_POLICIES
 from reliable_channel_lab.sim.measures import RepairMeasures
 from reliable_channel_lab.sim.running import spread
 from reliable_channel_lab.sim.scenario import (

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
-from reliable_channel.sds.wire import sds_pb2
+from reliable_channel.sds.dialects import sds_pb2
 
 CHANNEL_ID: Final = "bench"
 CONTENT_BYTES: Final = 64

@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 
 import typer
 
+from reliable_channel._plugins.loading import installed
 from reliable_channel.cli.channel_flags import channel_flag_names
 from reliable_channel.cli.logs import log_options
 from reliable_channel.cli.main import command_line
 from reliable_channel.cli.plugin_commands import commands_of_plugins
-from reliable_channel.plugins import installed
 
 PAGE: Final = Path(__file__).parent / "api" / "commands.md"
 PROGRAM: Final = "reliable-channel"
@@ -110,7 +110,7 @@ def _list(found: list[Command]) -> Iterator[str]:
         anchor = command.name.replace(" ", "-")
         words = command.name.removeprefix(f"{PROGRAM} ")
         first = _escaped(command.text.split("\n\n")[0])
-        yield f"| [`{words}`](#{anchor}) | `{of.get(words.split()[0], PROGRAM)}` | {first} |"
+        yield f"| [`{words}`](#{anchor}) | `{of.get(words, PROGRAM)}` | {first} |"
 
 
 def _channel_head() -> Iterator[str]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from ._program import run
+    from ._terminal_text import printable
     from .blocking import BlockingReliableChannel
     from .channel import ReliableChannel, Request
     from .engine.statistics import ChannelStatistics
@@ -27,10 +29,8 @@ if TYPE_CHECKING:
     from .explanation import Explanation
     from .hub import ChannelHub
     from .options import ChannelOptions
-    from .program import run
     from .runtime import EventReader, Follower, SyncStatus
-    from .sds.log_entry import LogEntry
-    from .terminal_text import printable
+    from .sds.log.entry import LogEntry
 
 _HOME_OF: Final = {
     "BlockingReliableChannel": "blocking",
@@ -43,7 +43,7 @@ _HOME_OF: Final = {
     "EventReader": "runtime",
     "Explanation": "explanation",
     "Follower": "runtime",
-    "LogEntry": "sds.log_entry",
+    "LogEntry": "sds.log.entry",
     "MessageAcknowledged": "events",
     "MessageLost": "events",
     "MessageReceived": "events",
@@ -55,8 +55,8 @@ _HOME_OF: Final = {
     "SendFailed": "events",
     "StateError": "errors",
     "SyncStatus": "runtime",
-    "printable": "terminal_text",
-    "run": "program",
+    "printable": "_terminal_text",
+    "run": "_program",
 }
 
 __all__ = [

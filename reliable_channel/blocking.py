@@ -14,8 +14,9 @@ from typing import Any, Final, Self, TypeVar, Unpack
 import anyio
 from anyio.from_thread import BlockingPortal, BlockingPortalProvider, start_blocking_portal
 
+from ._contracts.encryption import Encryption
+from ._contracts.signing import Signing
 from .channel import ReliableChannel, Request
-from .encryption import Encryption
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .errors import ChannelClosed
@@ -24,8 +25,7 @@ from .explanation import Explanation
 from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
 from .runtime import EventReader, Follower, SyncStatus
-from .sds.log_entry import LogEntry
-from .signing import Signing
+from .sds.log.entry import LogEntry
 from .state import StateStore
 from .transport import Transport
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn, Self, Unpack
 
 import anyio
 
-from .arguments import (
+from ._arguments import (
     checked_encryption,
     checked_name,
     checked_options,
@@ -22,22 +22,19 @@ from .arguments import (
     checked_state,
     checked_transport,
 )
-from .encryption import Encryption
+from ._contracts.encryption import Encryption
+from ._contracts.signing import Signing
+from ._plugins.loading import registry_with
+from ._plugins.registry import Kind
+from ._plugins.resolve import make_function, make_sync_core, make_transport, make_wire_profile
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
+from .engine.sync_core import Policies
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
 from .explanation import Explanation
 from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
-from .plugins import registry_with
-from .registry import Kind
-from .resolve import (
-    make_function,
-    make_sync_core,
-    make_transport,
-    make_wire_profile,
-)
 from .runtime import (
     BudgetFile,
     EventReader,
@@ -50,11 +47,9 @@ from .runtime import (
     content_chain,
     open_state,
 )
-from .sds.log_entry import LogEntry
+from .sds.log.entry import LogEntry
 from .sds.profile import PROFILES
-from .signing import Signing
 from .state import Identity, StateStore
-from .sync_core import Policies
 from .transport.addresses import checked_addresses, default_content_topic
 from .transport.base import Transport, TransportError, has_store
 from .transport.connect import embedded_transport, on_network

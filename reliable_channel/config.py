@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
-from .option_values import OptionValues
+from ._option_values import OptionValues
 
 __all__ = [
     "CHANNEL_NAMES",

@@ -11,7 +11,8 @@ from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, Unpack, get_args
 
-from .option_values import (
+from ._contracts.repair_policies import REPAIR_POLICIES, WITHOUT_OTHERS, WITHOUT_STORE
+from ._option_values import (
     ENCRYPTION_ORDERS,
     PRESETS,
     EncryptionOrder,
@@ -26,7 +27,6 @@ from .option_values import (
     StateFailure,
     WireProfileName,
 )
-from .repair_policies import REPAIR_POLICIES, WITHOUT_OTHERS, WITHOUT_STORE
 from .sds.bloom import BloomParameters
 from .sds.declared import (
     OPTION,

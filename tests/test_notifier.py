@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from reliable_channel.notifier import Notifier
+from reliable_channel._notifier import Notifier
 
 pytestmark = pytest.mark.anyio
 

@@ -28,7 +28,7 @@ NAMES = [
     "plugins/lab/lab/sim/world.py",
     "plugins/lab/tests/test_world.py",
     "README.md",
-    "tests/sds/test_log.py",
+    "tests/sds/log/test_log.py",
     "waku/client.py",
     "waku/p2p/codec.py",
     "waku/p2p/codec_pb2.py",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reliable_channel import printable
-from reliable_channel.terminal_text import printable_name
+from reliable_channel._terminal_text import printable_name
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4=\x07"
 """Writes the clipboard of terminals that know OSC 52."""

@@ -6,7 +6,7 @@ from time import time_ns
 import anyio
 import pytest
 
-from reliable_channel.topic_reader import topic_decryption, topic_transport
+from reliable_channel._topic_reader import topic_decryption, topic_transport
 from tests.cli.processes import Node
 from waku import WakuClient, WakuMessage
 

@@ -8,8 +8,8 @@ from random import Random
 from time import time
 from typing import Final
 
+from reliable_channel.engine.sync_core import Recorder
 from reliable_channel.state import Identity, SqliteStateStore
-from reliable_channel.sync_core import Recorder
 from reliable_channel_mvds import (
     SEED,
     Event,

@@ -7,8 +7,8 @@ from random import Random
 from time import sleep
 from typing import Final
 
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel.sds.wire import SpecCodec
 
 from . import hostile
 from .bench import TOPIC

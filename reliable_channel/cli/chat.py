@@ -11,6 +11,8 @@ import anyio
 import typer
 from rich.text import Text
 
+from .._program import run
+from .._terminal_text import printable, printable_name
 from ..errors import SdsError, StateError
 from ..events import (
     DeliveryFailed,
@@ -26,8 +28,6 @@ from ..events import (
     TransportDegraded,
     TransportRecovered,
 )
-from ..program import run
-from ..terminal_text import printable, printable_name
 from .channel_flags import ChannelArguments, with_channel_flags
 from .console import out, terminal_restored
 from .own_messages import EXPLAINED, OwnMessages

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from rich.console import Console
 from rich.text import Text
 
-from ..terminal_text import printable
+from .._terminal_text import printable
 from .exit_codes import ExitCode, code_of, expected_errors
 
 out = Console()

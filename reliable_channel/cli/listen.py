@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from .._program import run
+from .._terminal_text import printable, printable_name
 from ..events import MessageReceived, record
-from ..program import run
-from ..terminal_text import printable, printable_name
 from .channel_flags import ChannelArguments, with_channel_flags
 from .console import show
 from .personal import personal_channel

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from ..plugins import installed
+from .._plugins.loading import installed
 from .console import out
 from .plugin_commands import commands_of_plugins
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import anyio
 import typer
 
+from .._program import run
+from .._terminal_text import printable_name
 from ..events import DeliveryFailed, MessageAcknowledged, MessageSent, SendFailed
-from ..program import run
-from ..terminal_text import printable_name
 from .channel_flags import ChannelArguments, with_channel_flags
 from .console import err, fail
 from .exit_codes import ExitCode

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from ..events import MessageReceived
-from ..sds.log_entry import LogEntry
+from ..sds.log.entry import LogEntry
 
 
 @dataclass(frozen=True, slots=True)

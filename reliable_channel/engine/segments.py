@@ -16,7 +16,7 @@ from ..events import (
 )
 from ..options import ChannelOptions
 from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Value
-from ..sds.log import MessageLog
+from ..sds.log.log import MessageLog
 from ..segmentation import (
     LAYOUTS,
     PayloadReassembled,

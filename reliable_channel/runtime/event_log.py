@@ -11,6 +11,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import Final
 
+from .._terminal_text import printable
 from ..events import (
     ConnectionStatusChanged,
     DeliveryFailed,
@@ -23,6 +24,7 @@ from ..events import (
     NodeHealthChanged,
     ObserverSetAside,
     ObserverSlow,
+    PendingEventsDropped,
     RateLimitReached,
     ReaderFellBehind,
     SendFailed,
@@ -31,9 +33,7 @@ from ..events import (
     StateRolledBack,
     TransportDegraded,
     TransportRecovered,
-    UnconfirmedDropped,
 )
-from ..terminal_text import printable
 from ..transport.addresses import masked_text
 
 LOGGER: Final = logging.getLogger("reliable_channel")
@@ -53,7 +53,7 @@ LEVELS: Final[Mapping[type[Event], int]] = {
             StateDegraded,
             StateRolledBack,
             TransportDegraded,
-            UnconfirmedDropped,
+            PendingEventsDropped,
         ),
         logging.WARNING,
     ),
@@ -107,7 +107,7 @@ def described(event: Event) -> str:
             "raise event_buffer_limit, or close readers that you left: "
             "`async with channel.events() as events`"
         )
-    if isinstance(event, UnconfirmedDropped):
+    if isinstance(event, PendingEventsDropped):
         return (
             f"{event.count} messages and reports were never confirmed, and will not be emitted "
             "again after a restart. Read events(), or open the channel without state"

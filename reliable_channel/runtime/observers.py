@@ -3,9 +3,9 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from .._contracts.plugin_code import SLOW_S
 from ..events import Event, ObserverSetAside, ObserverSlow
 from ..health import ChannelHealth
-from ..plugin_code import SLOW_S
 
 Observe = Callable[..., object]
 """Function of a plugin, called with the keywords that `hooks.register_observers` lists."""

@@ -6,8 +6,8 @@ from typing import Literal, Self
 
 import anyio
 
-from ..notifier import Notifier
-from ..sync_core import SyncCore
+from .._notifier import Notifier
+from ..engine.sync_core import SyncCore
 
 SyncState = Literal["synced", "syncing", "different"]
 

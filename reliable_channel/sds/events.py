@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Final
 
+from .fast_dataclass import value
 from .message import HistoryEntry
-from .value import value
 
 
 class OutgoingKind(Enum):
@@ -47,7 +47,7 @@ class Outgoing:
     data: bytes
     timestamp_ns: int | None = None
     """The time from which a new message's id was made; peers check the id with it."""
-    is_spare: bool = False
+    is_redundant: bool = False
     """Whether it may be dropped where a rate limit is short: a copy ahead of requests, or a
     sync that asks for nothing."""
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import overload
 
-from .log_root import LogRoot, Reconciling
-from .value import value
+from .fast_dataclass import value
+from .log.root import LogRoot, Reconciling
 
 
 @value

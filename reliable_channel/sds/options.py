@@ -8,7 +8,7 @@ from typing import Final, Literal, get_args
 
 from .bloom import BloomParameters
 from .declared import check, number, switch, word
-from .retries import RetryPolicy, fixed
+from .outgoing import RetryPolicy, fixed
 
 ENVELOPE_BYTES: Final = 1024
 """The fields of a Waku message beside its payload, at most."""

@@ -3,7 +3,7 @@ Buffer Sweep)."""
 
 import heapq
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -11,7 +11,42 @@ from typing import Final
 from .bloom import BloomForm, BloomLayout, BloomParameters, Probes, contains
 from .bloom_hash import HashPair
 from .changes import NO_RECORDER, Recorder, Row, Table
-from .retries import RetryPolicy, Unacknowledged, fixed
+from .fast_dataclass import value
+
+MAX_MS: Final = 60 * 60 * 1000
+"""The longest wait of `doubling`."""
+
+
+@value
+class Unacknowledged:
+    """What a retry policy knows of a message that was dispatched."""
+
+    attempts: int
+    """How often it was dispatched, at least 1."""
+    possibly_acknowledged: bool
+    """Whether a participant's bloom filter has it."""
+    interval_ms: int
+    """What the options say: `retry_interval_ms`, or `possibly_acknowledged_retry_interval_ms`."""
+
+
+RetryPolicy = Callable[[Unacknowledged], int]
+"""How many milliseconds after its last dispatch a message goes again, at least 1.
+
+Asked at each dispatch, and again when a participant may have the message. Must be pure: equal
+arguments, equal answer.
+"""
+
+
+def fixed(message: Unacknowledged) -> int:
+    """What the options say, each time: js-waku's policy, and the default."""
+    return message.interval_ms
+
+
+def doubling(message: Unacknowledged) -> int:
+    """Twice as long each time, up to an hour: for participants that are away for long."""
+    doublings = min(message.attempts - 1, MAX_MS.bit_length())
+    return max(message.interval_ms, min(message.interval_ms << doublings, MAX_MS))
+
 
 OUTGOING: Final = Table("outgoing_messages", (("message_id", "TEXT"), ("data", "BLOB")))
 OUTGOING_PROGRESS: Final = Table(

@@ -19,14 +19,14 @@ from typing import Final, Protocol
 
 from .bloom import SPEC_BLOOM, BloomForm
 from .clock import LamportClock, SecondsClock
+from .dialects import Codec, NimCodec, SpecCodec
+from .dialects.nim import MAX_CONTENT_BYTES
+from .dialects.nim_bloom import NIM_BLOOM
 from .ids import IdFunction, reliable_channel_id
 from .message import Message
-from .nim_bloom import NIM_BLOOM
-from .nim_repair import NIM_TIMERS
 from .options import DAY_MS, RepairOptions, SdsOptions
-from .repair import SPEC_TIMERS, RepairTimers
-from .wire import Codec, NimCodec, SpecCodec
-from .wire.nim import MAX_CONTENT_BYTES
+from .repair.buffers import SPEC_TIMERS, RepairTimers
+from .repair.nim import NIM_TIMERS
 
 
 class NamedLayout(Protocol):

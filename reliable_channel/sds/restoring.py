@@ -8,24 +8,24 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from .acknowledgements import PARTICIPANTS
-from .archive import LOG_BLOCKS
+from .adaptive.causal_frontier import HEADS
 from .changes import CHANNEL, LogKey, Row, Table, Tables, Value
+from .dialects import CodecError
 from .events import OutgoingKind
-from .heads import HEADS
-from .incoming import LOST, MISSING, PARKED, ParkedMessage
-from .joining import HISTORIC, PRESUMED
-from .kept_messages import DIFFERENCES, REPAIR_CACHE
-from .log import EVICTED
-from .log_entry import LogEntry
-from .log_root import LOG_SUMS
+from .log.archive import LOG_BLOCKS
+from .log.entry import LogEntry
+from .log.kept_messages import DIFFERENCES, REPAIR_CACHE
+from .log.log import EVICTED
+from .log.root import LOG_SUMS
 from .options import SdsOptions
 from .outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingEntry
 from .profile import WireProfile
-from .repair import REPAIR_REQUESTS, REPAIR_RESPONSES
+from .references.incoming import LOST, MISSING, PARKED, ParkedMessage
+from .references.joining import HISTORIC, PRESUMED
+from .references.queued import UNSEEN
+from .repair.buffers import REPAIR_REQUESTS, REPAIR_RESPONSES
 from .state import REFERABLE, ChannelState
 from .states_of import TransitionCheck
-from .unseen import UNSEEN
-from .wire import CodecError
 
 TABLES: Final[tuple[Table, ...]] = (
     CHANNEL,
@@ -95,8 +95,8 @@ def restore(
         # Whether the owner had decided on them by then is not known.
         for missing in state.incoming_buffer.missing.values():
             state.want(missing.entry, now_ms, missing.referrer_id)
-    if isinstance(state.moved, TransitionCheck):
-        state.moved.restored()
+    if isinstance(state.on_transition, TransitionCheck):
+        state.on_transition.restored()
     _fill_bloom_filter(state, newest)
     for entry in sorted(state.outgoing_buffer.undispatched(), key=lambda e: _place(state, e)):
         state.broadcast(OutgoingKind.CONTENT, entry.message_id, entry.data)

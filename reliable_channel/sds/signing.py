@@ -11,9 +11,9 @@ know.
 from hashlib import sha256
 from typing import Final, Protocol
 
+from .dialects.signature import signed_part, with_signature
 from .errors import ReliableChannelError
 from .message import Message
-from .wire.signature import signed_part, with_signature
 
 SIGNATURE_DOMAIN: Final = b"reliable-channel signed message 1\0"
 """Stands before what is signed, so that a signature made for another purpose with the same key

@@ -1,4 +1,4 @@
-"""Counters of a channel's core."""
+"""Counters and progress of a channel's core."""
 
 from dataclasses import dataclass
 
@@ -50,3 +50,19 @@ class SdsStatistics:
     bloom_filter_rollovers: int
     participants: int
     """Other senders heard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How much of what a participant knows of it has."""
+
+    received: int
+    """Messages of others that were delivered."""
+    missing: int
+    """Messages known by reference alone, and those that wait for them."""
+    lost: int
+    """Messages that were given up and have not come since."""
+    different_from: tuple[str, ...] = ()
+    """Participants whose logs differ from the own one, and stay so."""
+    repair_failed: bool = False
+    """Whether no participant could repair that."""

@@ -11,7 +11,7 @@ import anyio
 
 from ..events import NodeHealth as NodeHealth
 from ..sds.errors import ReliableChannelError
-from ..sds.value import value
+from ..sds.fast_dataclass import value
 
 HASH_BYTES: Final = 32
 

@@ -15,7 +15,7 @@ from typing import Final, Self
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from ..notifier import Notifier
+from .._notifier import Notifier
 from .base import (
     Batch,
     Envelope,

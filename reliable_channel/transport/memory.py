@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import anyio
 import mmh3
 
-from ..notifier import Notifier
+from .._notifier import Notifier
 from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
 from .settings import WakuSettings
 

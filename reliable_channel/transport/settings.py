@@ -8,7 +8,7 @@ from waku._failures import MAX_MESSAGE_BYTES
 from waku.errors import InvalidTopic
 from waku.topics import PubsubTopic, pubsub_topic_for
 
-from ..option_values import Service
+from .._option_values import Service
 from ..options import of_channel
 from ..sds.declared import check
 

@@ -15,7 +15,7 @@ from bench.workload import (
     write,
 )
 from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter, contains
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.dialects import SpecCodec
 
 CODEC = SpecCodec()
 

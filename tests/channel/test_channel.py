@@ -23,8 +23,8 @@ from reliable_channel.events import (
     RejectionReason,
     SendingMessage,
 )
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import Message
-from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import MemoryNetwork, TransportError
 
 from .world import CHANNEL_ID, EPOCH_NS, listening, make_channel, spied

@@ -17,7 +17,7 @@ from reliable_channel import (
     SendFailed,
 )
 from reliable_channel.events import TransportDegraded, TransportRecovered
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.transport import LossyTransport, MemoryNetwork
 
 from .world import Told, listening, make_channel

@@ -23,7 +23,7 @@ from reliable_channel import (
 from reliable_channel.errors import OutgoingBufferFull, StateInUse, StateMismatch
 from reliable_channel.events import MessageMissing, StateDegraded, StateRecovered, StateRolledBack
 from reliable_channel.sds.changes import Changes
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.state import (
     MemoryStateStore,
     SqliteStateStore,

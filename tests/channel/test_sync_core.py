@@ -10,11 +10,9 @@ from itertools import count
 import pytest
 
 from reliable_channel import MessageReceived
-from reliable_channel.errors import EmptyContent
-from reliable_channel.hooks import Register, hookimpl
-from reliable_channel.plugins import process_registry
-from reliable_channel.state import MemoryStateStore
-from reliable_channel.sync_core import (
+from reliable_channel._plugins.hooks import Register, hookimpl
+from reliable_channel._plugins.loading import process_registry
+from reliable_channel.engine.sync_core import (
     Arrival,
     Changes,
     CoreContext,
@@ -30,6 +28,8 @@ from reliable_channel.sync_core import (
     SdsStatistics,
     Tables,
 )
+from reliable_channel.errors import EmptyContent
+from reliable_channel.state import MemoryStateStore
 from reliable_channel.transport import MemoryNetwork
 
 from .world import Told, listening, make_channel
@@ -50,7 +50,7 @@ class Shouting:
 
     unacknowledged: Collection[str] = ()
     is_missing_something = False
-    room = 100
+    capacity_left = 100
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
         if not content:

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 import anyio
 
 from reliable_channel import ChannelOptions, Event, MessageReceived, ReliableChannel
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import Message
-from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import (
     LossyTransport,
     MemoryNetwork,

@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from reliable_channel import ChannelOptions, ChannelUnavailable, __version__
+from reliable_channel._contracts.plugin_code import Owner
 from reliable_channel.cli.console import PrintableFormatter, errors
 from reliable_channel.cli.exit_codes import ExitCode
 from reliable_channel.cli.send import Outcome, outcome
-from reliable_channel.plugin_code import Owner
 from reliable_channel.transport import LossyTransport, MemoryNetwork
 from reliable_channel.transport.base import Envelope, TransportError
 from tests.channel.world import make_channel

@@ -15,11 +15,11 @@ from reliable_channel import (
     SendFailed,
     SyncStatus,
 )
-from reliable_channel.encryption import EncryptionPair
+from reliable_channel._contracts.encryption import EncryptionPair
 from reliable_channel.events import AcknowledgementSource, SendingMessage
 from reliable_channel.sds import HistoryEntry, Message
 from reliable_channel.sds.clock import LamportClock
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import listening, make_channel, now_ns, spied
 from tests.runtime.test_stages import toy
@@ -118,7 +118,7 @@ def test_who_gives_up_a_missing_message_takes_part_again() -> None:
     give(bob, waits)
     give(alice, sync(bob))
     later_ms = NOW_MS + 10 * MINUTE
-    bob.sweep_incoming(later_ms)
+    bob.on_deadline(later_ms)
     assert only(events(bob, MessageLost))
     give(alice, send(bob, b"taking part", later_ms), now_ms=later_ms)
     assert [e.message_id for e in events(alice, MessageAcknowledged)] == [waits.message_id]

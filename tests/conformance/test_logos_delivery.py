@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived, MessageSent, ReliableChannel
-from reliable_channel.encryption import EncryptionPair
+from reliable_channel._contracts.encryption import EncryptionPair
 from reliable_channel.transport import Envelope, LossyTransport, MemoryNetwork
 from tests.channel.world import listening, make_channel, now_ns
 

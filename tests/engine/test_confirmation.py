@@ -1,8 +1,8 @@
 """What is remembered from one look into Store to the next."""
 
 from reliable_channel.engine.confirmation import AWAITED_LIMIT, LOOKS, SKEW_MS, Confirmation
+from reliable_channel.engine.sync_core import Arrival, Outcome
 from reliable_channel.sds.events import Outgoing, OutgoingKind
-from reliable_channel.sync_core import Arrival, Outcome
 
 NOW_MS = 1_700_000_000_000
 

@@ -3,13 +3,13 @@
 import pytest
 
 from reliable_channel.sds import NIM, SPEC
+from reliable_channel.sds.dialects import nim_sds_pb2
 from reliable_channel.sds.events import (
     AcknowledgementSource,
     BloomFilterIgnored,
     MessageAcknowledged,
     MessagePossiblyAcknowledged,
 )
-from reliable_channel.sds.wire import nim_sds_pb2
 from tests.sds.world import (
     MINUTE,
     SMALL_BLOOM,

@@ -8,24 +8,29 @@ from unittest.mock import patch
 import pytest
 
 from reliable_channel.sds import SdsProtocol
-from reliable_channel.sds.bundles import EXPANSION, MAX_UNPACKED_BYTES, MESSAGE_BYTES, packed
-from reliable_channel.sds.events import (
-    MessageReconciled,
-    MessageRejected,
-    RejectionReason,
-    RepairBudgetReached,
+from reliable_channel.sds.adaptive.bundles import (
+    EXPANSION,
+    MAX_UNPACKED_BYTES,
+    MESSAGE_BYTES,
+    packed,
 )
-from reliable_channel.sds.inbox import (
+from reliable_channel.sds.adaptive.inbox import (
     ENTRY_BYTES,
     INBOX_BYTES,
     OPENED_BYTES,
     OPENED_BYTES_PER_S,
     PAUSE_MS,
 )
-from reliable_channel.sds.log_root import Reconciling
+from reliable_channel.sds.dialects import sds_pb2
+from reliable_channel.sds.dialects.codec import MAX_BUNDLED_MESSAGES
+from reliable_channel.sds.events import (
+    MessageReconciled,
+    MessageRejected,
+    RejectionReason,
+    RepairBudgetReached,
+)
+from reliable_channel.sds.log.root import Reconciling
 from reliable_channel.sds.message import Message
-from reliable_channel.sds.wire import sds_pb2
-from reliable_channel.sds.wire.codec import MAX_BUNDLED_MESSAGES
 from tests.sds.world import (
     CHANNEL,
     CODEC,

@@ -7,9 +7,9 @@ import pytest
 
 from reliable_channel.events import MessageForged, MessageReceived, MessageSent
 from reliable_channel.sds import HistoryEntry, Outcome, SdsProtocol
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.events import MessageRejected, Outgoing, RejectionReason, RepairSent
 from reliable_channel.sds.ids import is_proven, js_waku_id, reliable_channel_id
-from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import listening, make_channel, now_ns
 from tests.sds.world import NOW_MS, events, forge, give, only, participant, send

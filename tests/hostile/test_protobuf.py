@@ -3,9 +3,9 @@
 import pytest
 
 from reliable_channel.sds import Outcome
+from reliable_channel.sds.dialects import CodecError, NimCodec, SpecCodec
+from reliable_channel.sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES
 from reliable_channel.sds.events import MessageRejected, RejectionReason
-from reliable_channel.sds.wire import CodecError, NimCodec, SpecCodec
-from reliable_channel.sds.wire.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES
 from tests.sds.world import NOW_MS, delivered, events, forge, give, only, participant, send
 
 from .cost import calls, peak_bytes

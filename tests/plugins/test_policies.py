@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reliable_channel import MessageSent, ReliableChannel
+from reliable_channel._contracts.repair_policies import RepairStep
+from reliable_channel._plugins.hooks import Register, hookimpl
+from reliable_channel._plugins.loading import process_registry
+from reliable_channel._plugins.registry import Kind
+from reliable_channel._plugins.resolve import make_function
 from reliable_channel.errors import PluginError
-from reliable_channel.hooks import Register, hookimpl
-from reliable_channel.plugins import process_registry
-from reliable_channel.registry import Kind
-from reliable_channel.repair_policies import RepairStep
-from reliable_channel.resolve import make_function
 from reliable_channel.sds.ids import js_waku_id
-from reliable_channel.sds.retries import Unacknowledged, doubling, fixed
+from reliable_channel.sds.outgoing import Unacknowledged, doubling, fixed
 from reliable_channel.state import MemoryStateStore
 from tests.channel.world import QUICK, MemoryNetwork, listening, now_ns, spied
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from reliable_channel import MessageReceived, MessageSent, repair_policies
+from reliable_channel import MessageReceived, MessageSent
+from reliable_channel._contracts import repair_policies
 from reliable_channel.events import JournalDegraded, record
 from reliable_channel.runtime.journal import Journal
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import EPOCH_NS, QUICK, listening, make_channel
 from tests.journal_lines import json_lines

@@ -9,8 +9,8 @@ import pytest
 from reliable_channel.runtime import journal_packing
 from reliable_channel.runtime.journal_packing import MAX_UNPACKED_BYTES, Packer, Unpacker
 from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
+from reliable_channel.sds.dialects import NimCodec, SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel.sds.wire import NimCodec, SpecCodec
 
 
 def payloads(codec: SpecCodec | NimCodec, count: int) -> list[bytes]:

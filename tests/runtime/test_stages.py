@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived, MessageSent, SendFailed
-from reliable_channel.encryption import DecryptionFailed, EncryptionPair
+from reliable_channel._contracts.encryption import DecryptionFailed, EncryptionPair
 from reliable_channel.errors import EmptyContent, EncryptionFailed
 from reliable_channel.events import (
     EphemeralDropped,

@@ -15,8 +15,8 @@ from reliable_channel.events import (
     TransportDegraded,
     TransportRecovered,
 )
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import (
     Batch,
     Envelope,

@@ -12,7 +12,7 @@ from reliable_channel.sds.bloom import (
     RollingBloomFilter,
     contains,
 )
-from reliable_channel.sds.nim_bloom import NIM_BLOOM
+from reliable_channel.sds.dialects.nim_bloom import NIM_BLOOM
 
 DEFAULT = BloomParameters()
 

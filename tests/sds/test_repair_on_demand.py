@@ -2,7 +2,7 @@
 
 from reliable_channel.sds import RepairOptions, SdsProtocol
 from reliable_channel.sds.changes import Recorder
-from reliable_channel.sds.repair import t_req
+from reliable_channel.sds.repair.buffers import t_req
 
 from .world import CHANNEL, NOW_MS, SECOND, options, participant, send
 

@@ -2,7 +2,7 @@
 
 from reliable_channel.sds import RepairOptions
 from reliable_channel.sds.events import OutgoingKind, RepairRequested
-from reliable_channel.sds.repair import in_response_group, t_resp
+from reliable_channel.sds.repair.buffers import in_response_group, t_resp
 
 from .world import MINUTE, NOW_MS, SECOND, World, decode
 

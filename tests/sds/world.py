@@ -23,6 +23,7 @@ from reliable_channel.sds import (
     WireProfile,
 )
 from reliable_channel.sds.bloom import BloomParameters
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.events import (
     DeliveryFailed,
     MessageAcknowledged,
@@ -31,7 +32,6 @@ from reliable_channel.sds.events import (
     OutgoingKind,
     SdsEvent,
 )
-from reliable_channel.sds.wire import SpecCodec
 
 NOW_MS: Final = 1_700_000_000_000
 CHANNEL: Final = "channel"

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from reliable_channel import ChannelHub, ChannelUnavailable, MessageReceived, ReliableChannel
-from reliable_channel.encryption import EncryptionPair
+from reliable_channel._contracts.encryption import EncryptionPair
 from reliable_channel.errors import ChannelClosed
 from reliable_channel.events import NodeHealthChanged, TransportDegraded
 from reliable_channel.hub import channel_of

@@ -12,7 +12,7 @@ import pytest
 
 from reliable_channel import ReliableChannel
 from reliable_channel.events import MessageReceived, MessageSent
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.transport import Received, Source, StoreUnavailable, TransportError
 from reliable_channel.transport.connect import messaging_transport
 from reliable_channel.transport.messaging import DISPATCH_S, RENEWAL_S, MessagingTransport

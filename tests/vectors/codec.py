@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from reliable_channel.sds import Message, MessageKind, Outcome, SdsOptions, SdsProtocol
+from reliable_channel.sds.dialects import CodecError, SpecCodec
+from reliable_channel.sds.dialects.spec import MAX_LAMPORT_TIMESTAMP
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.sds.options import RepairOptions
-from reliable_channel.sds.wire import CodecError, SpecCodec
-from reliable_channel.sds.wire.spec import MAX_LAMPORT_TIMESTAMP
 
 from .case import (
     Result,
@@ -106,7 +106,7 @@ def _hostile(case: Any, setup: Any) -> str | None:
     except CodecError:
         refused = True
     arrival = core.receive(data, now_ms)
-    core.sweep_incoming(now_ms)
+    core.on_deadline(now_ms)
     if refused and arrival.outcome is not Outcome.REJECTED:
         return f"the codec refuses these bytes and the core took them as {arrival.outcome.value}"
     if arrival.outcome in (Outcome.REJECTED, Outcome.OWN) and _trace(core) != before:

@@ -15,18 +15,18 @@ from typing import Any, Final
 from reliable_channel.options import ChannelOptions
 from reliable_channel.sds import NIM, HistoryEntry, Message, SdsProtocol
 from reliable_channel.sds.bloom import BloomFilter, BloomLayout, BloomParameters, RollingBloomFilter
+from reliable_channel.sds.dialects import CodecError, NimCodec
+from reliable_channel.sds.dialects.farmhash import fingerprint64
+from reliable_channel.sds.dialects.nim_bloom import NIM_BLOOM
+from reliable_channel.sds.dialects.nim_strings import text
 from reliable_channel.sds.events import (
     AcknowledgementSource,
     MessageAcknowledged,
     MessagePossiblyAcknowledged,
     MessageReceived,
 )
-from reliable_channel.sds.farmhash import fingerprint64
-from reliable_channel.sds.nim_bloom import NIM_BLOOM
-from reliable_channel.sds.nim_repair import nim_in_response_group, nim_t_req, nim_t_resp
-from reliable_channel.sds.nim_strings import text
 from reliable_channel.sds.options import RepairOptions
-from reliable_channel.sds.wire import CodecError, NimCodec
+from reliable_channel.sds.repair.nim import nim_in_response_group, nim_t_req, nim_t_resp
 
 from .case import Result, first_difference, guarded
 

@@ -8,7 +8,7 @@ from reliable_channel.sds.bloom import BloomFilter, BloomLayout, BloomParameters
 from reliable_channel.sds.bloom_hash import positions
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.sds.options import RepairOptions
-from reliable_channel.sds.repair import in_response_group, response_groups, t_req, t_resp
+from reliable_channel.sds.repair.buffers import in_response_group, response_groups, t_req, t_resp
 
 from .case import Result, blob, cases, first_difference, guarded
 

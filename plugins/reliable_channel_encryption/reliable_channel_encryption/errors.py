@@ -4,8 +4,8 @@ EncryptionError
 ├── KeyExhausted  the key encrypted as many messages as it may: rotate it
 └── NonceRefused  the random source is broken: it repeats itself or gives the wrong length
 
-What cannot be opened is `reliable_channel.encryption.DecryptionFailed`, and a key or an option that
-cannot be used is a `ValueError`.
+Data that cannot be decrypted raises `reliable_channel.spi.DecryptionFailed`. A bad key or option
+raises `ValueError`.
 """
 
 from reliable_channel.errors import ReliableChannelError

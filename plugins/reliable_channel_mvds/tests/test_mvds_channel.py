@@ -17,7 +17,7 @@ from reliable_channel import (
     MessageSent,
     ReliableChannel,
 )
-from reliable_channel.plugins import process_registry
+from reliable_channel._plugins.loading import process_registry
 from reliable_channel.transport import MemoryNetwork
 from reliable_channel_mvds import plugin
 

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived, ReliableChannel
+from reliable_channel._plugins.loading import process_registry
 from reliable_channel.engine.outbox import Outbox
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
 from reliable_channel.events import (
@@ -22,9 +23,8 @@ from reliable_channel.events import (
     RejectionReason,
     RepairRequested,
 )
-from reliable_channel.plugins import process_registry
-from reliable_channel.sds.archive import NO_ARCHIVE
 from reliable_channel.sds.changes import NO_RECORDER
+from reliable_channel.sds.log.archive import NO_ARCHIVE
 from reliable_channel.spi import (
     Changes,
     CoreContext,

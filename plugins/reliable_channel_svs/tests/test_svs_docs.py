@@ -10,7 +10,7 @@ import pytest
 
 import reliable_channel_svs
 import reliable_channel_svs.ndn
-from reliable_channel.plugins import process_registry
+from reliable_channel._plugins.loading import process_registry
 
 PAGES = [Path(__file__).parents[3] / "docs" / "svs.md", Path(__file__).parents[1] / "README.md"]
 SNIPPETS = [s for p in PAGES for s in re.findall(r"```python\n(.*?)```", p.read_text(), re.DOTALL)]

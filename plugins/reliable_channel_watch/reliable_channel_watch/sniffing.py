@@ -13,8 +13,10 @@ from reliable_channel.spi import (
     Transport,
     TransportError,
     has_store,
+    sds_message,
+    topic_decryption,
+    topic_transport,
 )
-from reliable_channel.topic_reader import sds_message, topic_decryption, topic_transport
 
 from .model import WHOLE_CHANNEL, View
 from .values import Lamp

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from reliable_channel.terminal_text import printable_name
+from reliable_channel._terminal_text import printable_name
 
 from .model import View
 

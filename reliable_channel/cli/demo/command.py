@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from ...program import run
+from ..._program import run
 from ..console import fail, leaves, out
 from ..exit_codes import ExitCode
 from .processes import DemoError, PeerProcess, node_address, started

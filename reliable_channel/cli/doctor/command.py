@@ -12,9 +12,9 @@ import anyio
 import typer
 from rich.text import Text
 
+from ..._contracts.finding import Finding, Level
+from ..._terminal_text import printable
 from ...errors import ChannelUnavailable, PluginError, ReliableChannelError, StateError
-from ...finding import Finding, Level
-from ...terminal_text import printable
 from ...transport.addresses import masked_address
 from ..channel_flags import ChannelArguments, with_channel_flags
 from ..console import out, text_of

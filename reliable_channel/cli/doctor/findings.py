@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ...finding import LEVELS, Finding, Level
+from ..._contracts.finding import LEVELS, Finding, Level
 
 
 @dataclass(slots=True)

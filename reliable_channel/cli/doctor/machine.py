@@ -48,7 +48,7 @@ def examine_environment(findings: Findings, environment: Mapping[str, str]) -> N
 
 def examine_plugins(findings: Findings) -> None:
     """Load the installed plugins."""
-    from ...plugins import installed, working_registry
+    from ..._plugins.loading import installed, working_registry
 
     try:
         found = list(installed())

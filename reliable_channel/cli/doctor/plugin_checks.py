@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from ..._contracts.finding import Finding
+from ..._contracts.plugin_code import SHORT
+from ..._plugins.loading import working_registry
+from ..._plugins.registry import Kind
 from ...errors import PluginError
-from ...finding import Finding
-from ...plugin_code import SHORT
-from ...plugins import working_registry
-from ...registry import Kind
 from .findings import Findings
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from anyio.abc import TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from reliable_channel._contracts.finding import Finding
 from reliable_channel.cli.doctor.findings import Findings
 from reliable_channel.cli.doctor.nodes import examine_nodes
-from reliable_channel.finding import Finding
 from reliable_channel.transport.settings import WakuSettings
 from waku import WakuMessage
 from waku.node import EmbeddedNode, NodeOptions, serve_node

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from reliable_channel import BlockingReliableChannel
+from reliable_channel._contracts.finding import Finding
 from reliable_channel.cli.doctor import machine
 from reliable_channel.cli.doctor.findings import Findings
-from reliable_channel.finding import Finding
 from reliable_channel.state import SqliteStateStore
 
 from .nodes import named

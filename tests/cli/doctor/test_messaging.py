@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 
+from reliable_channel._contracts.finding import Finding
 from reliable_channel.cli.doctor.findings import Findings
 from reliable_channel.cli.doctor.messaging import examine_messaging
-from reliable_channel.finding import Finding
 
 from .nodes import SETTINGS, Nodes, named, nodes
 

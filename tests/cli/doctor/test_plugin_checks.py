@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from reliable_channel._contracts.finding import Finding
+from reliable_channel._plugins.hooks import Register, hookimpl
+from reliable_channel._plugins.registry import Registry
 from reliable_channel.cli.doctor import plugin_checks
 from reliable_channel.cli.doctor.findings import Findings
 from reliable_channel.cli.doctor.plugin_checks import examine_by_plugins
 from reliable_channel.errors import PluginError
-from reliable_channel.finding import Finding
-from reliable_channel.hooks import Register, hookimpl
-from reliable_channel.registry import Registry
 
 CONFIG = Path("loft.toml")
 LANDED = Finding("ok", "loft", "north", "pigeons can land")

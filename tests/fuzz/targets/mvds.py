@@ -5,10 +5,10 @@ from hashlib import sha256
 from random import Random
 from typing import Final
 
+from reliable_channel.engine.sync_core import NO_RECORDER, CoreContext
 from reliable_channel.events import MessageReceived
 from reliable_channel.options import ChannelOptions
 from reliable_channel.state import MemoryStateStore
-from reliable_channel.sync_core import NO_RECORDER, CoreContext
 from reliable_channel_mvds import (
     PROFILES,
     SEED,

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from reliable_channel.encryption import DecryptionFailed
-from reliable_channel.signing import NotProven
+from reliable_channel._contracts.encryption import DecryptionFailed
+from reliable_channel._contracts.signing import NotProven
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
 from reliable_channel_encryption.symmetric import OVERHEAD_BYTES
 from reliable_channel_signing import (

@@ -11,9 +11,9 @@ from reliable_channel.sds.bloom import (
     BloomForm,
     BloomParameters,
 )
-from reliable_channel.sds.nim_bloom import MAX_HASH_COUNT, NIM_BLOOM
-from reliable_channel.sds.wire import CodecError
-from reliable_channel.sds.wire.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES
+from reliable_channel.sds.dialects import CodecError
+from reliable_channel.sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES
+from reliable_channel.sds.dialects.nim_bloom import MAX_HASH_COUNT, NIM_BLOOM
 
 from ..target import Target
 from ..vectors import nim_filters, nim_messages, spec_messages

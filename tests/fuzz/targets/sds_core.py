@@ -20,8 +20,8 @@ from reliable_channel.sds import (
     WireProfile,
 )
 from reliable_channel.sds.bloom import BloomParameters
+from reliable_channel.sds.dialects.codec import MAX_MESSAGE_BYTES
 from reliable_channel.sds.events import MessageReceived, RejectionReason
-from reliable_channel.sds.wire.codec import MAX_MESSAGE_BYTES
 from reliable_channel_signing import Ed25519Signer, SigningKey
 
 from ..target import Target, joined, records

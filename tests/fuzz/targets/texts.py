@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, cast
 from unittest.mock import patch
 
 from reliable_channel import ReliableChannel, Request, SdsError
-from reliable_channel.arguments import checked_name
+from reliable_channel._arguments import checked_name
 from reliable_channel.cli import peer
 from reliable_channel.engine.rate_limit import Spent
 from reliable_channel.runtime import BudgetFile

@@ -30,9 +30,9 @@ from reliable_channel.events import (
 )
 from reliable_channel.runtime.journal import PART_BYTES, Journal
 from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport.base import Envelope, Received, Source
 
 EPOCH_MS: Final = 1_700_000_000_000

@@ -16,8 +16,8 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel.sds.wire import SpecCodec
 from reliable_channel_lab.sim import Simulation
 
 SETTLE_MS = 10_000

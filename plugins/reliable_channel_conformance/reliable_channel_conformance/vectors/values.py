@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from reliable_channel.sds.ids import reliable_channel_id
-from reliable_channel.sds.repair import in_response_group, t_req, t_resp
+from reliable_channel.sds.repair.buffers import in_response_group, t_req, t_resp
 from reliable_channel.segmentation import LIP_243_V01, NIM_SEGMENTATION, Segmenter
 from reliable_channel.spi import SPEC, BloomParameters, HistoryEntry, Message, RepairOptions
 from waku.hashing import message_hash

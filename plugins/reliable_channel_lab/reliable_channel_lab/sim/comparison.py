@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
+from reliable_channel._contracts.repair_policies import REPAIR_POLICIES
+from reliable_channel.engine.sync_core import CoreContext, LogArchive, Recorder, SyncCore
 from reliable_channel.options import PRESETS, ChannelOptions
-from reliable_channel.repair_policies import REPAIR_POLICIES
-from reliable_channel.sync_core import CoreContext, LogArchive, Recorder, SyncCore
 
 from .hardships import HARDSHIPS
 from .measures import Measures

@@ -11,7 +11,7 @@ from math import ceil, log
 from typing import Final
 
 from reliable_channel.sds import HistoryEntry, Message
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.dialects import SpecCodec
 
 from .comparison import COMMUNITY, Cell, channel_size
 from .scenario import PUBLISH_MS, Conditions

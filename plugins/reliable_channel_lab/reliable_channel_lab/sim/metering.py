@@ -12,6 +12,7 @@ from typing import Final
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
 from reliable_channel.engine.store_queries import ByHash, Query
+from reliable_channel.engine.sync_core import SyncCore
 from reliable_channel.events import Event, SendingMessage
 from reliable_channel.sds.events import (
     DeliveryFailed,
@@ -25,7 +26,6 @@ from reliable_channel.sds.events import (
     RepairRequested,
 )
 from reliable_channel.sds.receiving import Arrival
-from reliable_channel.sync_core import SyncCore
 
 from .measures import KINDS, Measures, RepairMeasures, mean, percentile
 from .network import Packet
@@ -243,7 +243,7 @@ class Probe(Observer[SyncCore]):
         """A message is out."""
         self._meter.count_sent(outgoing)
 
-    def told(self, core: SyncCore, event: Event | Logged) -> None:
+    def emitted(self, core: SyncCore, event: Event | Logged) -> None:
         """An event was emitted."""
         match event:
             case SendingMessage():

@@ -3,11 +3,12 @@
 from random import Random
 from typing import Final, Generic
 
+from reliable_channel._monotonic_wall_clock import MonotonicWallClock
+from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.engine.engine import Engine, spent_in
-from reliable_channel.sds.archive import NO_ARCHIVE
 from reliable_channel.sds.changes import NO_RECORDER, Recorder
-from reliable_channel.state import ArchiveOverlay, Identity, Saved, StateCorrupt
-from reliable_channel.steady_clock import SteadyClock
+from reliable_channel.sds.log.archive import NO_ARCHIVE
+from reliable_channel.state import Identity, Saved, StateCorrupt
 
 from .application import Application
 from .driving import Driver
@@ -103,7 +104,7 @@ class Participant(Generic[C]):
 
     def _driver(self, saved: Saved | None) -> Driver[C]:
         world, names = self._world, f"{self._seed} {self.name} {self._starts}"
-        clock = SteadyClock(self._wall_ns, lambda: world.timeline.now_ms * NANOSECONDS)
+        clock = MonotonicWallClock(self._wall_ns, lambda: world.timeline.now_ms * NANOSECONDS)
         now_ms = clock() // NANOSECONDS
         recorder, overlay, spent = NO_RECORDER, None, self._node.spent
         if self._disk is not None and saved is not None:

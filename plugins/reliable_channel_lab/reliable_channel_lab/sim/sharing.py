@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Final
 
 from reliable_channel.sds import SPEC, Message, SdsOptions, SdsProtocol, WireProfile
+from reliable_channel.sds.dialects import Codec, CodecError
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.states import checking
-from reliable_channel.sds.wire import Codec, CodecError
 
 from .world import CHANNEL, MakeCore
 

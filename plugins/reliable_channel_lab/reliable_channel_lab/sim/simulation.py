@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+from reliable_channel._contracts.repair_policies import (
+    REPAIR_POLICIES,
+    WITHOUT_OTHERS,
+    WITHOUT_STORE,
+)
 from reliable_channel.options import ChannelOptions
 from reliable_channel.options import core_options as options_of_core
-from reliable_channel.repair_policies import REPAIR_POLICIES, WITHOUT_OTHERS, WITHOUT_STORE
 from reliable_channel.sds import RepairOptions, SdsOptions, SdsProtocol
 
 from .hostile import Attacker

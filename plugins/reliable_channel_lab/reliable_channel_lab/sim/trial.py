@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final, TypeVar
 
+from reliable_channel._contracts.repair_policies import REPAIR_POLICIES, WITHOUT_STORE, RepairPolicy
 from reliable_channel.engine.store_queries import Query
+from reliable_channel.engine.sync_core import SyncCore
 from reliable_channel.options import ChannelOptions
-from reliable_channel.repair_policies import REPAIR_POLICIES, WITHOUT_STORE, RepairPolicy
-from reliable_channel.sync_core import SyncCore
 
 from .measures import Measures
 from .metering import Channel, Meter, Phase, Probe

@@ -4,17 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
+from reliable_channel._contracts.repair_policies import RepairPolicy, both
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.rate_limit import Spent
 from reliable_channel.engine.requests import Accepted
+from reliable_channel.engine.sync_core import SyncCore
 from reliable_channel.events import Event
 from reliable_channel.options import ChannelOptions
-from reliable_channel.repair_policies import RepairPolicy, both
-from reliable_channel.sds.archive import LogArchive
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import Outgoing
+from reliable_channel.sds.log.archive import LogArchive
 from reliable_channel.sds.receiving import Arrival, Outcome
-from reliable_channel.sync_core import SyncCore
 
 from .network import Network, Packet
 from .scenario import Habits
@@ -83,7 +83,7 @@ class Observer(Generic[C]):
     def took(self, data: bytes, arrival: Arrival) -> None:
         """And what came of it is on disk."""
 
-    def told(self, core: C, event: Event | Logged) -> str | None:
+    def emitted(self, core: C, event: Event | Logged) -> str | None:
         """An event was emitted; return a line for the trace, or None."""
         return None
 
@@ -104,10 +104,10 @@ class JournalKeeper(Protocol):
     def came(self, arrived: Packet, outcome: Outcome, now_ms: int, *, from_store: bool) -> None:
         """A message arrived, and this became of it."""
 
-    def went(self, outgoing: Outgoing, sealed: Packet, now_ms: int) -> None:
+    def went(self, outgoing: Outgoing, to_decrypt: Packet, now_ms: int) -> None:
         """The own node took a message."""
 
-    def told(self, event: Event | Logged, now_ms: int) -> None:
+    def emitted(self, event: Event | Logged, now_ms: int) -> None:
         """An event was emitted."""
 
     def ended(self, now_ms: int | None = None) -> None:

@@ -4,12 +4,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar, Final
 
+from reliable_channel._contracts.repair_policies import REPAIR_POLICIES, RepairPolicy
 from reliable_channel.options import ChannelOptions
-from reliable_channel.plugins import process_registry
-from reliable_channel.registry import Kind
-from reliable_channel.repair_policies import REPAIR_POLICIES, RepairPolicy
-from reliable_channel.resolve import make_function
 from reliable_channel.sds.declared import number, share, word
+from reliable_channel.spi import Kind, make_function, process_registry
 
 from ..sim.relay import RelayNetwork
 from ..sim.scenario import (

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel_audit.decode import decoded
 from reliable_channel_audit.schemas import STORED
 from reliable_channel_audit.stored import by_day, stored

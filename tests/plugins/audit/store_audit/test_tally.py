@@ -2,7 +2,7 @@
 
 import pytest
 
-from reliable_channel.topic_reader import sds_message
+from reliable_channel._topic_reader import sds_message
 from reliable_channel_audit.store_audit.tally import StoredMessage, StoreTally
 
 from .stores import TOPIC, crafted, real_store, sync, troubles, verdict_of

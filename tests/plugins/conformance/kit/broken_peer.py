@@ -9,12 +9,13 @@ from functools import partial
 from typing import Any
 
 from reliable_channel.cli import peer, run
-from reliable_channel.sds import acknowledgements, clock, outgoing, repair
-from reliable_channel.sds.following import References
+from reliable_channel.sds import acknowledgements, clock, outgoing
+from reliable_channel.sds.dialects import spec
+from reliable_channel.sds.dialects.codec import CodecError
 from reliable_channel.sds.ids import RecentIds
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel.sds.wire import spec
-from reliable_channel.sds.wire.codec import CodecError
+from reliable_channel.sds.repair import buffers
+from reliable_channel.sds.search import ReferenceSearch
 from reliable_channel.segmentation import segmenter
 
 Codec = spec.SpecCodec
@@ -181,8 +182,8 @@ DEFECTS: dict[str, Callable[[], None]] = {
             "--rate-limit-epoch-period-s",
         )
     ),
-    "waits-for-its-dependency": _patched(References, "note", lambda self, *_, **__: set()),
-    "waits-for-what-waits-itself": _patched(References, "note", lambda self, *_, **__: set()),
+    "waits-for-its-dependency": _patched(ReferenceSearch, "note", lambda self, *_, **__: set()),
+    "waits-for-what-waits-itself": _patched(ReferenceSearch, "note", lambda self, *_, **__: set()),
     "ties-are-ordered-by-id": _lines(_backwards),
     "duplicates-are-delivered-once": _lines(_twice),
     "causal-history-acknowledges": _no_acknowledgements,
@@ -204,7 +205,7 @@ DEFECTS: dict[str, Callable[[], None]] = {
     "missing-messages-are-requested": _flags("--retrieval-strategy", "store-only"),
     "lost-requests-are-repeated": _flags("--max-request-attempts", "1"),
     "requests-are-answered": _patched(
-        repair.IncomingRepairBuffer, "request", lambda self, *_: False
+        buffers.IncomingRepairBuffer, "request", lambda self, *_: False
     ),
     "giving-up-loses-nothing-else": _lines(_swallows_after_loss()),
     "latecomer-gets-what-was-before": _flags("--history", "none", "--retrieval-strategy", "none"),

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reliable_channel.sync_core import CoreContext, SyncCore
+from reliable_channel.engine.sync_core import CoreContext, SyncCore
 from reliable_channel_lab.commands.simulate import simulate
 from reliable_channel_lab.sim.comparison import (
     CONTROL,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from reliable_channel.hooks import Register, hookimpl
-from reliable_channel.plugins import process_registry
-from reliable_channel.repair_policies import REPAIR_POLICIES, sds_r_only
+from reliable_channel._contracts.repair_policies import REPAIR_POLICIES, sds_r_only
+from reliable_channel._plugins.hooks import Register, hookimpl
+from reliable_channel._plugins.loading import process_registry
 from reliable_channel_lab.sweep.group import GroupRun
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from reliable_channel.events import MessageSent, TransportDegraded
-from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.sds.dialects import SpecCodec
 from tests import virtual_time
 from tests.channel.world import listening, make_channel
 from tests.transport.nodes import over

@@ -1,0 +1,169 @@
+"""Checks of what a channel is given, so that a mistake is named where it was made and not at the
+first message."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from ._contracts.encryption import Encryption
+from ._contracts.signing import Signing, check_own_name
+from ._plugins.registry import Registry
+from ._plugins.resolve import make_encryption, make_state_store
+from .options import OPTION_NAMES, ChannelOptions, OptionValues, PresetName
+from .state import StateStore
+from .transport import Transport
+
+MAX_NAME_CHARACTERS: Final = 1024
+
+
+def checked_path(name: str, value: object) -> Path | None:
+    """The path of a file, or None.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if value is None or isinstance(value, (str, Path)):
+        return None if value is None else Path(value)
+    raise ValueError(f"`{name}` must be the path of a file (got {value!r})")
+
+
+def checked_name(name: str, value: object) -> str:
+    """A channel's or a participant's name.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, str) and 0 < len(value) <= MAX_NAME_CHARACTERS and _is_text(value):
+        return value
+    raise ValueError(
+        f"`{name}` must be a text of 1 to {MAX_NAME_CHARACTERS} characters (got {value!r})"
+    )
+
+
+def checked_payload(value: object) -> bytes:
+    """A payload as bytes.
+
+    Raises:
+        TypeError: it is not bytes, or like bytes.
+    """
+    try:
+        return bytes(memoryview(value))  # type: ignore[arg-type]
+    except TypeError:
+        advice = "; encode it: send(text.encode())" if isinstance(value, str) else ""
+        raise TypeError(f"`payload` must be bytes (got {_kind(value)}){advice}") from None
+
+
+def checked_options(preset: PresetName, options: object, values: OptionValues) -> ChannelOptions:
+    """The options: those of the preset or those that are given, and single ones over them.
+
+    Raises:
+        ValueError: a value is not allowed, or `options` is not a `ChannelOptions`.
+        TypeError: there is no option of such a name.
+    """
+    for name in values:
+        if name not in OPTION_NAMES:
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, OPTION_NAMES, 1)
+            advice = f"; did you mean `{close[0]}`?" if close else ""
+            raise TypeError(f"there is no argument or option `{name}`{advice}")
+    if options is None:
+        return ChannelOptions.of_preset(preset, **values)
+    if not isinstance(options, ChannelOptions):
+        raise ValueError(
+            f"`options` must be a ChannelOptions (got {_kind(options)}); write "
+            "options=ChannelOptions(retry_interval_ms=5000), or retry_interval_ms=5000 without it"
+        )
+    if preset != "documented":
+        raise ValueError(
+            f"`preset` and `options` exclude each other; write options=ChannelOptions.of_preset("
+            f"{preset!r}, …)"
+        )
+    return replace(options, **values)
+
+
+def checked_transport(value: object) -> Transport | None:
+    """A transport, or None.
+
+    Raises:
+        ValueError: it has not the methods of one.
+    """
+    if value is None or (isinstance(value, Transport) and not isinstance(value, type)):
+        return value
+    raise ValueError(
+        f"`transport` must have the methods of reliable_channel.transport.Transport (got "
+        f"{_kind(value)}); give the address of a node as `node`"
+    )
+
+
+def checked_encryption(
+    registry: Registry, value: object, channel_id: str, sender_id: str
+) -> Encryption | None:
+    """An encryption, or None.
+
+    Raises:
+        ValueError: it is neither a URL that a plugin knows nor an encryption.
+    """
+    if isinstance(value, str):
+        return make_encryption(registry, value, channel_id, sender_id)
+    if value is None or (isinstance(value, Encryption) and not isinstance(value, type)):
+        return value
+    raise ValueError(
+        f"`encryption` must be a URL, or have async methods `encrypt` and `decrypt` (got "
+        f"{_kind(value)}); reliable_channel.spi.EncryptionPair makes one of two functions"
+    )
+
+
+def checked_signing(value: Any, sender_id: str, *, required: bool) -> Signing | None:
+    """A signing that proves `sender_id`, or None.
+
+    Raises:
+        ValueError: it is not one, or does not; or there is none and signatures are required.
+    """
+    if value is None:
+        if required:
+            raise ValueError("`require_signatures` needs `signing`, which is None")
+        return None
+    if isinstance(value, type) or not all(map(callable, _methods(value, "sign", "verify"))):
+        raise ValueError(f"`signing` must have methods `sign` and `verify` (got {_kind(value)})")
+    check_own_name(value, sender_id)
+    return value  # type: ignore[no-any-return]
+
+
+def checked_state(
+    registry: Registry, value: object, channel_id: str, sender_id: str
+) -> StateStore | None:
+    """The store of a state; None where nothing would outlive the channel.
+
+    Raises:
+        ValueError: it is neither a URL that a plugin knows nor a store.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        store = make_state_store(registry, value, channel_id, sender_id)
+    elif isinstance(value, StateStore):
+        store = value
+    else:
+        raise ValueError(
+            f"`state` must be a URL such as sqlite:///path, or a StateStore (got {value!r})"
+        )
+    return store if store.outlives_channel else None
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be written as UTF-8: lone surrogates cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _methods(value: object, *names: str) -> list[object]:
+    return [getattr(value, name, None) for name in names]
+
+
+def _kind(value: object) -> str:
+    """A given value, for an error text."""
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

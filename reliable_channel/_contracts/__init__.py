@@ -1,0 +1,1 @@
+"""Interfaces that plugins implement; `reliable_channel.spi` exports them."""

@@ -1,0 +1,1 @@
+"""Plugins: hooks, loading, and the registry of names and URLs that they register."""

@@ -1,0 +1,263 @@
+"""Messages that other participants lack, broadcast several in one: the answers of reconciliation.
+
+All that have a message could broadcast it. A draw decides which of them begins; those that hear it
+leave the rest to it, and what was lost on the way is asked for again. A member that begins answers
+and does not end them is left so few messages that another one answers all the same.
+"""
+
+import zlib
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from ..changes import LogKey
+from ..dialects import sds_pb2
+from ..dialects.codec import MAX_BUNDLED_MESSAGES
+from ..dialects.fields import leading_values
+from ..log.root import Reconciling
+from ..pacing import Bucket
+from ..sync import Random
+from .estimates import Observations
+from .inbox import Bundle
+from .law import copies
+
+BUNDLE_BYTES: Final = 100_000
+"""Length limit of a bundle on the air, except for a single message."""
+PACKED_BYTES: Final = 1024 * 1024
+"""Limit of the messages in a bundle before compression. A single message may be longer."""
+MAX_UNPACKED_BYTES: Final = 2 * 1024 * 1024
+"""A bundle that becomes longer is not read."""
+FIRST_BUNDLE_BYTES: Final = 8_000
+"""The first is short, since several participants may send it before they hear each other."""
+MAX_LACKING: Final = 50_000
+"""Messages that others lack and that are planned to be broadcast."""
+PAUSE_MS: Final = 250
+"""Between two bundles, at least: they are long, and others are to hear the first."""
+MAX_COPIES: Final = 3
+"""Limit of the broadcasts of one answer that several participants lack."""
+SAME_MS: Final = 10_000
+"""How long after a bundle an answer is to those that lost it."""
+LOST_BY: Final = 2
+"""How many these are taken for."""
+BUNDLES: Final = 80
+BUNDLES_EVERY_MS: Final = 1_000
+ON_AIR_SCALES: Final = 2
+"""Multiple of the delay D in which a message is not broadcast a second time. A request in this time
+was sent before the first broadcast arrived."""
+LEAVES: Final = 3
+"""How often a message is left to another participant that answers."""
+YIELDS: Final = 20
+"""Bundles of others that a participant waits for before its answer."""
+MESSAGE_BYTES: Final = 96
+"""What a message in a bundle takes on the air at least, about as much as by itself: compressing
+must not make floods cheaper. Own bundles are filled up to it; of shorter ones less is read."""
+EXPANSION: Final = 32
+"""How many bytes of messages are read for each one on the air beyond that."""
+_TAG: Final = sds_pb2.Reconciling.BUNDLE_FIELD_NUMBER << 3 | 2
+
+
+class Bundles:
+    """The answers of one participant."""
+
+    def __init__(
+        self,
+        own_id: str,
+        observations: Observations,
+        random: Random,
+        held: Callable[[str, str | None], bytes | None],
+    ) -> None:
+        self.due_ms: int | None = None
+        """When `take` has a bundle."""
+        self._own_id = own_id
+        self._observations = observations
+        self._random = random
+        self._held = held
+        """A message as it is to be broadcast, made anew after the message of the second id where
+        its bytes are gone."""
+        self._lacking: OrderedDict[LogKey, None] = OrderedDict()
+        self._left: OrderedDict[LogKey, int] = OrderedDict()
+        """How often each was left to others."""
+        self._on_air: OrderedDict[LogKey, int] = OrderedDict()
+        """When each was in a bundle last, the oldest first."""
+        self._limit_bytes = FIRST_BUNDLE_BYTES
+        self._has_begun = False
+        """Whether the first bundle of an answer is out."""
+        self._may_leave = False
+        self._yielded = 0
+        self._sent_last: str | None = None
+        """The message that was broadcast last in this answer."""
+        self._ratio = 1.0
+        """Compression ratio of the last bundle: bytes of messages for each byte on the air."""
+        self._lacked_by = 1
+        """How many participants, as far as is known, lack the same."""
+        self._copies_left = 0
+        self._sent: dict[LogKey, None] = {}
+        """In this answer."""
+        self._heard_ms: int | None = None
+        """When the last bundle went out or came."""
+        self._budget = Bucket(BUNDLES, BUNDLES_EVERY_MS)
+
+    def lacked_by(self, participants: int) -> None:
+        """So many other participants have the same log, which differs from the own one."""
+        self._lacked_by = participants
+
+    def lacks(self, key: LogKey, now_ms: int) -> None:
+        """Another participant lacks this message of the own log."""
+        on_air_ms = self._on_air.get(key)
+        if on_air_ms is not None and now_ms - on_air_ms <= self._hold_ms:
+            return
+        if len(self._lacking) < MAX_LACKING:
+            self._lacking[key] = None
+            self._may_leave = True
+        if self.due_ms is None:
+            self._begin(now_ms)
+            self.due_ms = now_ms + self._observations.draw_ms(self._random())
+
+    def _begin(self, now_ms: int) -> None:
+        self._limit_bytes = FIRST_BUNDLE_BYTES
+        self._has_begun, self._yielded, self._sent_last = False, 0, None
+        self._sent.clear()
+        is_again = self._heard_ms is not None and now_ms - self._heard_ms <= SAME_MS
+        lacked_by = LOST_BY if is_again else self._lacked_by
+        measured = replace(self._observations.measured(), others=lacked_by)
+        self._copies_left = copies(measured, MAX_COPIES) - 1
+
+    def came(self, key: LogKey, sender_id: str, now_ms: int) -> None:
+        """Another participant broadcast this message of the own log in a bundle.
+
+        Of several that began to answer the first by name goes on.
+        """
+        is_own_answer = key in self._lacking or key in self._sent
+        self._note_on_air(key, now_ms)
+        self._lacking.pop(key, None)
+        if not is_own_answer:
+            return
+        goes_on = self._has_begun and self._own_id < sender_id
+        if self._may_leave and not goes_on:
+            self._may_leave = False
+            for each in [key for key in self._lacking if self._left.get(key, 0) < LEAVES]:
+                del self._lacking[each]
+                self._left[each] = self._left.pop(each, 0) + 1
+            while len(self._left) > MAX_LACKING:
+                self._left.popitem(last=False)
+        if not self._lacking:
+            self.due_ms, self._copies_left = None, 0
+        elif self.due_ms is not None and not goes_on and self._yielded < YIELDS:
+            self._yielded += 1
+            later_ms = now_ms + self._hold_ms + self._observations.draw_ms(self._random())
+            self.due_ms = max(self.due_ms, later_ms)
+
+    def take(self, now_ms: int) -> bytes:
+        """The next bundle, if one is due; nothing where it is not."""
+        if self.due_ms is None or now_ms < self.due_ms:
+            return b""
+        self.due_ms = None
+        bundle = self._fill(now_ms)
+        if not bundle:
+            return b""
+        self._has_begun = True
+        self._limit_bytes = min(4 * self._limit_bytes, BUNDLE_BYTES)
+        if not self._budget.take(now_ms):
+            self._lacking.clear()  # whoever lacks them will ask again
+            return b""
+        if not self._lacking and self._copies_left:
+            self._copies_left -= 1
+            self._lacking.update(self._sent)
+            self._sent.clear()
+            self._sent_last = None
+        if self._lacking:
+            pause_ms = max(self._scale_ms, PAUSE_MS, self._budget.wait_ms(now_ms))
+            self.due_ms = now_ms + pause_ms
+        return bundle
+
+    def _fill(self, now_ms: int) -> bytes:
+        """As many messages as fit by what the last ones were compressed to."""
+        chosen, messages, left_bytes = (
+            list[LogKey](),
+            list[bytes](),
+            self._limit_bytes * self._ratio,
+        )
+        left_bytes = min(left_bytes, PACKED_BYTES)
+        for key in self._lacking:
+            if len(chosen) == MAX_BUNDLED_MESSAGES:
+                break
+            data = self._held(key[1], chosen[-1][1] if chosen else self._sent_last)
+            if data is not None and chosen and len(data) > left_bytes:
+                break
+            chosen.append(key)
+            messages.append(data or b"")
+            left_bytes -= len(messages[-1])
+        bundle = packed(list(filter(None, messages)))
+        while len(bundle) > BUNDLE_BYTES and len(chosen) > 1:
+            del chosen[len(chosen) // 2 :], messages[len(messages) // 2 :]
+            bundle = packed(list(filter(None, messages)))
+        for key, data in zip(chosen, messages, strict=True):
+            del self._lacking[key]
+            if data:
+                self._note_on_air(key, now_ms)
+                self._sent[key] = None
+                self._sent_last = key[1]
+        self._ratio = max(1.0, sum(map(len, messages)) / len(bundle)) if bundle else self._ratio
+        return bundle
+
+    def _note_on_air(self, key: LogKey, now_ms: int) -> None:
+        self._heard_ms = self._on_air[key] = now_ms
+        self._on_air.move_to_end(key)
+        while now_ms - next(iter(self._on_air.values())) > self._hold_ms:
+            self._on_air.popitem(last=False)
+
+    @property
+    def _hold_ms(self) -> int:
+        return ON_AIR_SCALES * self._scale_ms
+
+    @property
+    def _scale_ms(self) -> int:
+        return round(self._observations.delays.scale_ms)
+
+
+def packed(bundle: Sequence[bytes]) -> bytes:
+    """Messages for one broadcast, compressed: ids and references are most of them; nothing for
+    none."""
+    if not bundle:
+        return b""
+    data = zlib.compress(sds_pb2.Reconciling(bundle=bundle).SerializeToString())
+    return data.ljust(sum(map(_air_bytes, bundle)), b"\0")
+
+
+def readable(said: Reconciling, sender_id: str) -> tuple[Bundle, bool]:
+    """Return the messages to read, and True if the broadcast has more.
+
+    The bytes on the air limit the messages, so that a short broadcast cannot cost much.
+    """
+    left_bytes, messages = len(said.packed) + sum(map(_air_bytes, said.bundle)), messages_of(said)
+    bundle = Bundle(sender_id, deque())
+    for data in messages[:MAX_BUNDLED_MESSAGES]:
+        left_bytes -= _air_bytes(data)
+        if left_bytes < 0:
+            break
+        bundle.messages.append(data)
+    return bundle, len(bundle.messages) < len(messages)
+
+
+def _air_bytes(data: bytes) -> int:
+    return MESSAGE_BYTES + len(data) // EXPANSION
+
+
+def messages_of(said: Reconciling) -> tuple[bytes, ...]:
+    """The messages that were broadcast, compressed or not."""
+    return said.bundle + unpacked(said.packed)
+
+
+def unpacked(data: bytes) -> tuple[bytes, ...]:
+    """Decompress the messages of `packed`, at most one more than a bundle may have.
+
+    Return nothing if the data are invalid, or longer than `MAX_UNPACKED_BYTES`.
+    """
+    stream = zlib.decompressobj()
+    try:
+        plain = stream.decompress(data, MAX_UNPACKED_BYTES)
+    except zlib.error:
+        return ()
+    # Counted before anything is made of them: a million fit into 2 MiB.
+    return leading_values(plain, _TAG, MAX_BUNDLED_MESSAGES + 1) if stream.eof else ()

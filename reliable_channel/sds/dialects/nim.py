@@ -1,0 +1,153 @@
+"""The wire format of nim-sds (0.3.0, logos-messaging/nim-sds): the specification's fields under
+other numbers.
+
+What nim-sds does otherwise, and this codec hides: Lamport timestamps are seconds on the wire and
+milliseconds in a `Message`; message id, Lamport timestamp, channel id, content and bloom filter are
+written even when empty and, but for the filter, required; an empty field means an absent one, so a
+sync message is one with empty content; ids may be any bytes; there are no ephemeral messages;
+fields of number 0, which protobuf forbids, are skipped.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from google.protobuf.message import DecodeError
+
+from ..message import HistoryEntry, Message
+from . import nim_sds_pb2
+from .codec import CodecError, check_counts, check_ids
+from .fields import field_2_is_varint, parsed
+from .nim_strings import raw, text
+
+if TYPE_CHECKING:
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+
+MAX_CONTENT_BYTES: Final = 1024 * 1024
+"""nim-sds refuses to send more; that it refuses to receive more is not known."""
+MAX_NIM_MESSAGE_BYTES: Final = 2 * MAX_CONTENT_BYTES
+"""A longer message is refused undecoded: room for the most content and for all that goes with
+it."""
+MAX_LAMPORT_S: Final = 2**63 - 1
+"""nim-sds reads a signed number: one more on the wire ends the process of every peer."""
+
+_REQUIRED: Final = ("message_id", "lamport_timestamp", "channel_id", "content")
+_ENTRIES: Final = (
+    nim_sds_pb2.Message.CAUSAL_HISTORY_FIELD_NUMBER,
+    nim_sds_pb2.Message.REPAIR_REQUEST_FIELD_NUMBER,
+)
+
+
+class NimCodec:
+    """Encodes and decodes messages in the `nim` dialect. Stateless."""
+
+    def recognises(self, data: bytes) -> bool:
+        """Whether field 2 is a number."""
+        return field_2_is_varint(data)
+
+    def decode(self, data: bytes) -> Message:
+        """Read one message.
+
+        Raises:
+            CodecError: not protobuf, a required field is absent, a Lamport timestamp of 2^63 or
+                more, or a field beyond its limit.
+        """
+        if len(data) > MAX_NIM_MESSAGE_BYTES:
+            raise CodecError(f"{len(data)} bytes; at most {MAX_NIM_MESSAGE_BYTES} are decoded")
+        try:
+            message = _message(parsed(nim_sds_pb2.Message, data, _ENTRIES))
+        except CodecError:
+            raise
+        except (DecodeError, ValueError) as error:
+            raise CodecError(f"not a message of nim-sds: {error}") from error
+        check_ids(message)
+        return message
+
+    def encode(self, message: Message) -> bytes:
+        """Write one message; the fields stand in ascending order, as nim-sds writes them.
+
+        Raises:
+            CodecError: an ephemeral message, or a Lamport timestamp other than a whole second from
+                0 to 2^63 - 1.
+        """
+        causal_history = nim_sds_pb2.Message()
+        _fill(causal_history.causal_history, message.causal_history)
+        return self.assemble(message, causal_history.SerializeToString())
+
+    def assemble(self, message: Message, causal_history: bytes) -> bytes:
+        """Write `message` with an already encoded causal history.
+
+        Raises:
+            CodecError: an ephemeral message, or a Lamport timestamp other than a whole second from
+                0 to 2^63 - 1.
+        """
+        head = nim_sds_pb2.Message(
+            message_id=raw(message.message_id),
+            lamport_timestamp=_seconds(message.lamport_timestamp),
+        )
+        tail = nim_sds_pb2.Message(
+            channel_id=raw(message.channel_id),
+            content=message.content or b"",
+            bloom_filter=message.bloom_filter or b"",
+            sender_id=raw(message.sender_id) if message.sender_id else None,
+            signature=message.signature,
+        )
+        _fill(tail.repair_request, message.repair_request)
+        return head.SerializeToString() + causal_history + tail.SerializeToString()
+
+    def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
+        """Write one entry of a causal history, tag and length included."""
+        message = nim_sds_pb2.Message()
+        _fill(message.causal_history, (entry,))
+        return message.SerializeToString()
+
+
+def _seconds(lamport_timestamp: int | None) -> int:
+    if lamport_timestamp is None:
+        raise CodecError("a message without lamport_timestamp: nim-sds has no ephemeral messages")
+    seconds, rest = divmod(lamport_timestamp, 1000)
+    if rest or not 0 <= seconds <= MAX_LAMPORT_S:
+        raise CodecError(
+            f"lamport_timestamp {lamport_timestamp} ms is no whole second from 0 to 2^63 - 1"
+        )
+    return seconds
+
+
+def _message(message: nim_sds_pb2.Message) -> Message:
+    for name in _REQUIRED:
+        if not message.HasField(name):
+            raise CodecError(f"{name} is absent; nim-sds requires it")
+    check_counts(len(message.causal_history) + len(message.repair_request))
+    if message.lamport_timestamp > MAX_LAMPORT_S:
+        raise CodecError(f"lamport_timestamp {message.lamport_timestamp} s is 2^63 or more")
+    return Message(
+        text(message.sender_id),
+        text(message.message_id),
+        text(message.channel_id),
+        message.lamport_timestamp * 1000,
+        tuple(map(_entry, message.causal_history)),
+        message.bloom_filter or None,
+        tuple(map(_entry, message.repair_request)),
+        message.content or None,
+        message.signature if message.HasField("signature") else None,
+    )
+
+
+def _entry(entry: nim_sds_pb2.HistoryEntry) -> HistoryEntry:
+    if not entry.HasField("message_id"):
+        raise CodecError("a history entry has no message_id; nim-sds requires it")
+    return HistoryEntry(
+        text(entry.message_id), entry.retrieval_hint or None, text(entry.sender_id) or None
+    )
+
+
+def _fill(
+    target: "RepeatedCompositeFieldContainer[nim_sds_pb2.HistoryEntry]",
+    entries: Iterable[HistoryEntry],
+) -> None:
+    for entry in entries:
+        written = target.add()
+        written.message_id = raw(entry.message_id)
+        if entry.retrieval_hint:
+            written.retrieval_hint = entry.retrieval_hint
+        if entry.sender_id:
+            written.sender_id = raw(entry.sender_id)

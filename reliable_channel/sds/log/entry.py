@@ -1,0 +1,52 @@
+"""One entry of the log."""
+
+from sys import intern
+from typing import Final
+
+from ..changes import LogKey, LogRow
+
+SHOWN_BYTES: Final = 60
+"""Of the content, in `repr`."""
+
+
+class LogEntry:
+    """A message that was sent here or delivered here."""
+
+    __slots__ = ("content", "lamport_timestamp", "message_id", "retrieval_hint", "sender_id")
+
+    def __init__(
+        self,
+        message_id: str,
+        sender_id: str,
+        lamport_timestamp: int,
+        content: bytes,
+        retrieval_hint: bytes | None = None,
+    ) -> None:
+        self.message_id = message_id
+        self.sender_id = intern(sender_id)  # few senders, many messages
+        self.lamport_timestamp = lamport_timestamp
+        self.content = content
+        self.retrieval_hint = retrieval_hint
+
+    @property
+    def key(self) -> LogKey:
+        """Where it stands in the log."""
+        return self.lamport_timestamp, self.message_id
+
+    @property
+    def row(self) -> LogRow:
+        """What a restart needs of it."""
+        return (
+            self.message_id,
+            self.sender_id,
+            self.lamport_timestamp,
+            self.content,
+            self.retrieval_hint,
+        )
+
+    def __repr__(self) -> str:
+        content = repr(self.content[:SHOWN_BYTES])
+        if len(self.content) > SHOWN_BYTES:
+            content += f"… ({len(self.content)} bytes)"
+        place = f"{self.message_id!r}, {self.sender_id!r}, {self.lamport_timestamp}"
+        return f"LogEntry({place}, {content})"

@@ -1,0 +1,128 @@
+"""How the state has messages as they were on the wire: own ones as differences, in groups.
+
+Each message of a group but the first is written as the difference from the one before, so that a
+group leaves the state as a whole, when its last message has left the cache.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from ..changes import Recorder, Row, Table, Value
+from .differences import Assembled, Base, base_of, difference, restored
+
+REPAIR_CACHE: Final = Table(
+    "repair_cache", (("message_id", "TEXT"), ("number", "INTEGER"), ("data", "BLOB"))
+)
+DIFFERENCES: Final = Table(
+    "repair_cache_differences",
+    (("message_id", "TEXT"), ("number", "INTEGER"), ("base", "INTEGER"), ("data", "BLOB")),
+)
+"""`base` is the number of the message before."""
+MAX_GROUP: Final = 64
+"""Messages of one group: the first one is 40 kB by default, which no other one may need longer."""
+SMALL_BYTES: Final = 2_048
+"""A message up to this size is written whole."""
+
+
+_Group = dict[str, bool]
+"""Ids in order, and whether the message is still in the cache."""
+
+
+class KeptMessages:
+    """The rows of the messages in a repair cache that outlive a restart."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._groups: dict[str, _Group] = {}
+        self._numbers: dict[str, int] = {}
+        self._number = 0
+        self._newest: tuple[str, Base] | None = None
+        """What the next own message may be a difference from."""
+
+    def put(self, message_id: str, data: bytes, own: Assembled | None) -> None:
+        """Write a message; `own` has the parts of one that this participant made."""
+        self._number += 1
+        if own is not None and len(data) > SMALL_BYTES and (base := base_of(own)):
+            newest, self._newest = self._newest, (message_id, base)
+            if (
+                newest is not None
+                and own.changed is not None
+                and self._put_difference(message_id, base, own.changed, *newest)
+            ):
+                return
+        self._put_whole(message_id, self._number, data)
+
+    def evicted(self, message_id: str) -> None:
+        """The oldest message had to leave the cache."""
+        if (group := self._groups.get(message_id)) is not None:
+            group[message_id] = False
+            if not any(group.values()):
+                self._delete(list(group))
+
+    def remove(self, message_id: str, messages: Mapping[str, bytes]) -> None:
+        """Delete a message; `messages` are those in the cache."""
+        group = self._groups.get(message_id, {})
+        if message_id not in group:
+            return
+        # Rare: what is a difference from it, and so on, is written anew.
+        later = list(group)[list(group).index(message_id) :]
+        numbers = [(each, self._numbers[each]) for each in later[1:] if group[each]]
+        self._delete(later)
+        for each in later:
+            del group[each]
+        for each, number in numbers:
+            self._put_whole(each, number, messages[each])
+        if not any(group.values()):
+            self._delete(list(group))
+
+    def restore(self, whole: Iterable[Row], differences: Iterable[Row]) -> dict[str, bytes]:
+        """Begin with what was written before a restart; return the messages, the oldest first."""
+        messages: dict[str, bytes] = {}
+        by_number: dict[Value, tuple[str, _Group]] = {}
+        rows: list[Row] = [(number, message_id, None, data) for message_id, number, data in whole]
+        rows += [(number, message_id, base, data) for message_id, number, base, data in differences]
+        for number, message_id, base, data in sorted(rows, key=_row_number):
+            assert isinstance(message_id, str) and isinstance(number, int)
+            assert isinstance(data, bytes)
+            group: _Group = {}
+            if base is not None:
+                base_id, group = by_number[base]
+                data = restored(messages[base_id], data)
+            messages[message_id] = data
+            by_number[number] = message_id, group
+            self._add(message_id, number, group)
+            self._number = number
+        return messages
+
+    def _put_difference(
+        self, message_id: str, message: Base, changed: Collection[int], base_id: str, base: Base
+    ) -> bool:
+        """Write a message as a difference, if it is similar to the one before."""
+        group = self._groups.get(base_id, {})
+        if not 0 < len(group) < MAX_GROUP:
+            return False
+        if (found := difference(base, message, changed)) is None:
+            return False
+        self._recorder.put(DIFFERENCES, message_id, self._number, self._numbers[base_id], found)
+        self._add(message_id, self._number, group)
+        return True
+
+    def _put_whole(self, message_id: str, number: int, data: bytes) -> None:
+        self._recorder.put(REPAIR_CACHE, message_id, number, data)
+        self._add(message_id, number, {})
+
+    def _add(self, message_id: str, number: int, group: _Group) -> None:
+        group[message_id] = True
+        self._groups[message_id], self._numbers[message_id] = group, number
+
+    def _delete(self, message_ids: Iterable[str]) -> None:
+        for message_id in message_ids:
+            group = self._groups.pop(message_id)
+            del self._numbers[message_id]
+            is_whole = next(iter(group)) == message_id
+            self._recorder.delete(REPAIR_CACHE if is_whole else DIFFERENCES, message_id)
+
+
+def _row_number(row: tuple[Value, ...]) -> int:
+    assert isinstance(row[0], int)
+    return row[0]

@@ -1,0 +1,285 @@
+"""The local log of a channel: messages ordered by Lamport timestamp, then message id by bytes.
+
+LIP 109, Deliver Message and Resolve Conflicts. Order is data here: a message may land in the
+middle, and all participants that know the same messages have the same log, byte for byte.
+
+Where there is an archive, memory holds the newest entries alone, the window, and the archive all.
+"""
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from itertools import islice
+from sys import maxsize
+from typing import Final
+
+from sortedcontainers import SortedList
+
+from ..changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, Table, Tables
+from ..ids import RecentIds
+from ..options import LOG_WINDOW_ENTRIES
+from .archive import LOG_BLOCKS, NO_ARCHIVE, ArchiveBlocks, LogArchive
+from .entry import LogEntry
+from .root import LOG_SUMS, SUMMED_FROM, LogSums
+
+EVICTED_IDS: Final = 10_000
+"""Evicted ids that are remembered, so that nothing waits for a message that was here: as many as
+one message may refer to."""
+WINDOW_BYTES: Final = 64 * 1024 * 1024
+"""Of content that stays in memory where there is an archive."""
+BEFORE_ALL: Final[LogKey] = (-1, "")
+"""Before all others."""
+EVICTED: Final = Table("evicted_ids", (("message_id", "TEXT"),))
+
+
+class MessageLog:
+    """An ordered index over log entries; every operation costs at most the logarithm of the
+    length."""
+
+    def __init__(
+        self,
+        limit: int,
+        limit_bytes: int = maxsize,
+        *,
+        archive: LogArchive = NO_ARCHIVE,
+        recorder: Recorder = NO_RECORDER,
+        window: int = LOG_WINDOW_ENTRIES,
+    ) -> None:
+        self.limit = limit
+        self.limit_bytes = limit_bytes
+        """Of the contents."""
+        self.size_bytes = 0
+        """Of those in memory."""
+        self.evicted = 0
+        """Entries that left the log since the start of the process."""
+        self.horizon: LogKey | None = None
+        """The newest key that was evicted: what lies at or below it is too old to enter again."""
+        self.sums = LogSums(recorder)
+        """What the log is compared by."""
+        self.touched: LogKey | None = None
+        """The oldest place that changed since a `CausalTail` set it to None, of those
+        from `watched_from` on."""
+        self.watched_from: LogKey = BEFORE_ALL
+        self.entries: dict[str, LogEntry] = {}
+        """Those in memory by message id, for look-ups; in no order that means anything."""
+        self._order: SortedList[LogKey] = SortedList()
+        self._evicted_ids = RecentIds(EVICTED_IDS, recorder=recorder, table=EVICTED)
+        self._recorder = recorder
+        self._archive = archive
+        self._blocks = ArchiveBlocks(recorder)
+        self._window = min(limit, window)
+
+    def __len__(self) -> int:
+        return self._blocks.total + len(self.entries)
+
+    def __contains__(self, message_id: str) -> bool:
+        return self.get(message_id) is not None
+
+    def __iter__(self) -> Iterator[LogEntry]:
+        entries = self.entries
+        if self._blocks.total:
+            yield from self._archive.entries(None, self._order[0])
+        for _, message_id in self._order:
+            yield entries[message_id]
+
+    def get(self, message_id: str) -> LogEntry | None:
+        """The entry of an id, or None."""
+        entry = self.entries.get(message_id)
+        if entry is None and self._blocks.total:
+            entry = self._archive.get(message_id)
+        return entry
+
+    def insert(self, entry: LogEntry) -> int:
+        """Put an entry in its place and return its position, counted from the oldest entry that is
+        kept."""
+        order, blocks, key = self._order, self._blocks, entry.key
+        self._recorder.log(entry.row)
+        self.sums.add(key)
+        self._touch(key)
+        if blocks.total and order and key < order[0]:
+            return blocks.insert(entry, self._archive)
+        entries = self.entries
+        at_end = not entries or key > order[-1]
+        order.add(key)
+        entries[entry.message_id] = entry
+        self.size_bytes += len(entry.content)
+        position = blocks.total + (len(entries) - 1 if at_end else order.bisect_left(key))
+        evicted = self.evicted
+        self._make_room()
+        return max(0, position - (self.evicted - evicted))
+
+    def position(self, entry: LogEntry) -> int:
+        """Where an entry that is in memory stands, counted from the oldest entry that is kept."""
+        place: int = self._order.bisect_left(entry.key)
+        return self._blocks.total + place
+
+    def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> bool:
+        """Note how others may retrieve a message; return whether that was not known yet."""
+        entry = self.get(message_id)
+        if entry is None or entry.retrieval_hint is not None:
+            return False
+        entry.retrieval_hint = retrieval_hint
+        self._touch(entry.key)
+        self._recorder.hint(entry.row)
+        return True
+
+    def remove(self, message_id: str) -> LogEntry:
+        """Take out an entry that turned out to be forged."""
+        entry = self.entries.pop(message_id, None)
+        if entry is not None:
+            self.size_bytes -= len(entry.content)
+            self._order.remove(entry.key)
+        else:
+            entry = self._archive.get(message_id)
+            assert entry is not None
+            self._blocks.remove(entry)
+        self.sums.remove(entry.key)
+        self._touch(entry.key)
+        self._recorder.remove(message_id)
+        return entry
+
+    def is_below_horizon(self, lamport_timestamp: int, message_id: str) -> bool:
+        """Whether a message is older than what the log has already let go."""
+        return self.horizon is not None and (lamport_timestamp, message_id) <= self.horizon
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether an archive has entries as well, among them what was written and is withdrawn."""
+        return self._archive is not NO_ARCHIVE
+
+    def was_evicted(self, message_id: str) -> bool:
+        """Whether a message was in the log and is remembered as evicted."""
+        return message_id in self._evicted_ids
+
+    def is_known(self, message_id: str) -> bool:
+        """Whether a message that is not in memory is in the archive, or was evicted."""
+        if message_id in self._evicted_ids:
+            return True
+        return self._blocks.total > 0 and self._archive.get(message_id) is not None
+
+    def forget_before(self, lamport_timestamp: int) -> None:
+        """Let go of what is older, in an archive by whole blocks."""
+        order, blocks = self._order, self._blocks
+        if blocks.total:
+            self._trim(blocks.older_than(lamport_timestamp), 0)
+        while not blocks.total and order and order[0][0] < lamport_timestamp:
+            self._evict_oldest()
+
+    def last(self, count: int) -> list[LogEntry]:
+        """The newest `count` entries, oldest first."""
+        if count > len(self._order) and self._blocks.total:
+            return list(islice(self, max(0, len(self) - count), None))
+        entries = self.entries
+        return [entries[message_id] for _, message_id in self._order[-count:]] if count else []
+
+    def since(self, key: LogKey, most: int) -> list[LogEntry]:
+        """The entries in memory from a place on, oldest first, `most` at most."""
+        entries, order = self.entries, self._order
+        if most and entries and order[-1] == key:  # nearly always it is the newest one that changed
+            return [entries[key[1]]]
+        return [entries[message_id] for _, message_id in islice(order.irange(key), most)]
+
+    def keys_between(self, start_ms: int, end_ms: int) -> Iterator[LogKey]:
+        """The keys from one Lamport timestamp up to and without another one, in log order."""
+        if self._blocks.total:
+            until = min((end_ms, ""), self._order[0])
+            yield from (entry.key for entry in self._archive.entries((start_ms, ""), until))
+        yield from self._order.irange((start_ms, ""), (end_ms, ""), (True, False))
+
+    def digest(self) -> str:
+        """Hex sha256 over Lamport timestamp, ids and content of all entries, in log order.
+
+        Each field is preceded by its length, so that no two logs share a digest by the way they are
+        cut.
+        """
+        total = sha256()
+        for entry in self:
+            for field in (
+                str(entry.lamport_timestamp).encode(),
+                entry.message_id.encode(),
+                entry.sender_id.encode(),
+                entry.content,
+            ):
+                total.update(len(field).to_bytes(8))
+                total.update(field)
+        return total.hexdigest()
+
+    def restore(
+        self, newest: list[LogEntry], blocks: list[Row], evicted: list[Row], horizon: LogKey | None
+    ) -> None:
+        """Begin as before a restart, with the newest entries, oldest first."""
+        newest = newest[-self._window :]
+        self.entries = {entry.message_id: entry for entry in newest}
+        self.touched = self.watched_from = BEFORE_ALL
+        self._order = SortedList(entry.key for entry in newest)
+        self.size_bytes = sum(len(entry.content) for entry in newest)
+        self._evicted_ids.restore(evicted)
+        self.horizon = horizon
+        if newest:
+            self._blocks.restore(blocks, self._archive, newest[0].key)
+
+    def restore_from(self, tables: Tables, newest: Sequence[LogEntry]) -> None:
+        """Begin as before a restart, with what a recorder was given and the newest entries, oldest
+        first."""
+        values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
+        lamport_timestamp = values.get("horizon_lamport_timestamp")
+        message_id = values.get("horizon_message_id")
+        horizon = None
+        if isinstance(lamport_timestamp, int) and isinstance(message_id, str):
+            horizon = lamport_timestamp, message_id
+        blocks, evicted = tables.get(LOG_BLOCKS.name, ()), tables.get(EVICTED.name, ())
+        self.restore(list(newest), list(blocks), list(evicted), horizon)
+        start = values.get(SUMMED_FROM)
+        self.sums.restore(tables.get(LOG_SUMS.name, ()), start if isinstance(start, int) else 0)
+
+    def _touch(self, key: LogKey) -> None:
+        if key >= self.watched_from and (self.touched is None or key < self.touched):
+            self.touched = key
+
+    def _make_room(self) -> None:
+        """Keep to the limits: oldest entries leave the log, or, where there is an archive, memory
+        and then the archive."""
+        entries, archived = self.entries, self._archive is not NO_ARCHIVE
+        most = self._window if archived else self.limit
+        max_bytes = min(WINDOW_BYTES, self.limit_bytes) if archived else self.limit_bytes
+        while len(entries) > most or (self.size_bytes > max_bytes and len(entries) > 1):
+            if archived:
+                self._archive_oldest()
+            else:
+                self._evict_oldest()
+
+    def _archive_oldest(self) -> None:
+        key = self._order.pop(0)
+        entry = self.entries.pop(key[1])
+        self.size_bytes -= len(entry.content)
+        self._blocks.append(entry)
+        total_bytes = self.size_bytes + self._blocks.size_bytes
+        self._trim(len(self) - self.limit, total_bytes - self.limit_bytes)
+
+    def _trim(self, count: int, size_bytes: int) -> None:
+        """Let the archive go of whole blocks: those of at most `count` entries together, and as
+        many as it takes to make room for `size_bytes`."""
+        if max(count, size_bytes) <= 0 or (start := self._blocks.trim(count, size_bytes)) is None:
+            return
+        for entry in self._archive.entries(None, start):
+            self._evicted(entry.key)
+        self._recorder.trim(start)
+        self._record_horizon()
+
+    def _evict_oldest(self) -> None:
+        key = self._order.pop(0)
+        self.size_bytes -= len(self.entries.pop(key[1]).content)
+        self._evicted(key)
+        self._recorder.trim((key[0], key[1] + "\0"))
+        self._record_horizon()
+
+    def _evicted(self, key: LogKey) -> None:
+        # A message may have waited until it was older than the horizon; that must not move it back.
+        self.horizon = max(self.horizon or key, key)
+        self.sums.forget_until(self.horizon[0])
+        self._evicted_ids.add(key[1])
+        self.evicted += 1
+
+    def _record_horizon(self) -> None:
+        assert self.horizon is not None
+        self._recorder.put(CHANNEL, "horizon_lamport_timestamp", self.horizon[0])
+        self._recorder.put(CHANNEL, "horizon_message_id", self.horizon[1])

@@ -1,0 +1,173 @@
+"""The root of a log: count and fingerprint of a range of it, to compare logs by.
+
+A reference reaches back only as far as the newest messages, so a participant that lacks an older
+one cannot know it by reference. Equal roots mean equal logs in the range; others do not.
+
+A fingerprint is a sum of hashes, not their XOR, which linear algebra forges. Sums are kept for each
+second of Lamport time, so that a root costs no look at single messages, and a new message one
+addition and one row of the state: a restart reads no messages to have them again.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from typing import Final
+
+from ..changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, Table
+
+SECOND_MS: Final = 1_000
+MAX_SECONDS: Final = 5_000
+"""Seconds with messages that sums are kept for; of more, the oldest tenth is compared no more."""
+FINGERPRINT_BYTES: Final = 16
+SHORT_BYTES: Final = 8
+"""Of the hash of a message, in lists. Two messages made to have equal ones are
+not repaired in this way, and nothing else happens."""
+_SUM_BYTES: Final = 32
+_MODULUS: Final = 1 << 8 * _SUM_BYTES
+LOG_SUMS: Final = Table(
+    "log_sums", (("second", "INTEGER"), ("messages", "INTEGER"), ("hashes", "BLOB"))
+)
+SUMMED_FROM: Final = "summed_from"
+"""The row of `CHANNEL` with the second from which on all messages are counted."""
+
+_Sum = tuple[int, int]
+"""How many messages, and the sum of their hashes."""
+_NOTHING: Final = (0, 0)
+
+
+def key_hash(key: LogKey) -> bytes:
+    """The hash of a message that fingerprints and lists are made of."""
+    return sha256(f"{key[0]} {key[1]}".encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class LogRoot:
+    """What stands in a log from second `start` up to and without second `end` of Lamport time."""
+
+    start: int
+    end: int
+    count: int
+    fingerprint: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ListedIds:
+    """The messages of a range, by the first bytes of their hashes."""
+
+    start: int
+    end: int
+    hashes: bytes
+
+    def split(self) -> set[bytes]:
+        """Each hash by itself."""
+        size = SHORT_BYTES
+        return {self.hashes[i : i + size] for i in range(0, len(self.hashes), size)}
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciling:
+    """The part of a sync message that reconciles logs."""
+
+    roots: tuple[LogRoot, ...] = ()
+    lists: tuple[ListedIds, ...] = ()
+    bundle: tuple[bytes, ...] = ()
+    """Whole messages, as they were first broadcast."""
+    packed: bytes = b""
+    """The same, compressed."""
+
+
+class LogSums:
+    """The sums of one log."""
+
+    def __init__(self, recorder: Recorder = NO_RECORDER) -> None:
+        self._recorder = recorder
+        self.start = 0
+        """The second from which on all messages of the log are counted."""
+        self.changes = 0
+        """How often a message entered the log or was taken out."""
+        self.max_seconds = MAX_SECONDS
+        self._seconds: list[int] = []
+        """Those with a sum, ascending."""
+        self._sums: dict[int, _Sum] = {}
+        self._before: list[_Sum] = [_NOTHING]
+        """Of the first 0, 1, 2, … seconds together, as far as they were needed and still hold."""
+
+    def add(self, key: LogKey) -> None:
+        """A message entered the log."""
+        self._change(key, 1)
+
+    def remove(self, key: LogKey) -> None:
+        """A message was taken out."""
+        self._change(key, -1)
+
+    def forget_until(self, lamport_timestamp: int) -> None:
+        """A message with this timestamp, and older ones, are in the log no more, or not counted."""
+        start = lamport_timestamp // SECOND_MS + 1
+        if start <= self.start:
+            return
+        self.start = start
+        self._recorder.put(CHANNEL, SUMMED_FROM, start)
+        gone = bisect_left(self._seconds, start)
+        for second in self._seconds[:gone]:
+            del self._sums[second]
+            self._recorder.delete(LOG_SUMS, second)
+        del self._seconds[:gone]
+        self._before = [_NOTHING]
+
+    def restore(self, rows: Sequence[Row], start: int) -> None:
+        """Begin with the sums from before a restart, of the messages from second `start` on."""
+        self.start = start
+        for second, count, hashes in rows:
+            assert isinstance(second, int) and isinstance(count, int)
+            assert isinstance(hashes, bytes)
+            self._sums[second] = count, int.from_bytes(hashes)
+        self._seconds = sorted(self._sums)
+
+    def root(self, start: int, end: int) -> LogRoot:
+        """The root of a range; `start` must not lie before that of the sums."""
+        before, first, last = self._before, self._place(start), self._place(max(start, end))
+        self._sum_up_to(last)
+        count = before[last][0] - before[first][0]
+        total = (before[last][1] - before[first][1]) % _MODULUS
+        digest = sha256(total.to_bytes(_SUM_BYTES) + count.to_bytes(8)).digest()
+        return LogRoot(start, end, count, digest[:FINGERPRINT_BYTES])
+
+    def split(self, start: int, end: int, parts: int) -> list[tuple[int, int]]:
+        """Cut a range into at most so many parts with about as many messages each."""
+        first, last = self._place(start), self._place(end)
+        self._sum_up_to(last)
+        before = self._before
+        least, count = before[first][0], before[last][0] - before[first][0]
+        bounds = [start]
+        for number in range(1, parts):
+            place = bisect_left(before, (least + number * count // parts,), first, last)
+            bound = self._seconds[place] if place < last else end
+            if bounds[-1] < bound < end:
+                bounds.append(bound)
+        return list(pairwise([*bounds, end]))
+
+    def _sum_up_to(self, place: int) -> None:
+        before = self._before
+        while len(before) <= place:
+            count, total = self._sums[self._seconds[len(before) - 1]]
+            before.append((before[-1][0] + count, before[-1][1] + total))
+
+    def _change(self, key: LogKey, sign: int) -> None:
+        self.changes += 1
+        second = key[0] // SECOND_MS
+        if second < self.start:
+            return
+        if second not in self._sums:
+            insort(self._seconds, second)
+        count, total = self._sums.get(second, _NOTHING)
+        count, total = count + sign, (total + sign * int.from_bytes(key_hash(key))) % _MODULUS
+        self._sums[second] = count, total
+        self._recorder.put(LOG_SUMS, second, count, total.to_bytes(_SUM_BYTES))
+        del self._before[self._place(second) + 1 :]
+        if len(self._seconds) > self.max_seconds:
+            self.forget_until(self._seconds[self.max_seconds // 10] * SECOND_MS)
+
+    def _place(self, second: int) -> int:
+        return bisect_left(self._seconds, second)

@@ -1,0 +1,1 @@
+"""Causal history: the references to send, and the messages that wait for unknown ones."""

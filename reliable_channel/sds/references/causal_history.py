@@ -1,0 +1,104 @@
+"""The causal history that a message carries: the last entries of the log, encoded once each."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Final
+
+from ..changes import LogKey
+from ..log.entry import LogEntry
+from ..log.log import BEFORE_ALL, MessageLog
+from ..message import HistoryEntry
+
+SPARE: Final = 100
+"""Entries that are kept beyond those of an own message: others refer to a little more."""
+
+
+class CausalTail:
+    """The newest entries of the log in their encoded form.
+
+    A message with 200 entries costs one copy to send. Participants have the same log, so the
+    history of a received message is nearly always a part of these bytes: then its ids are known
+    without decoding it.
+    """
+
+    def __init__(
+        self,
+        log: MessageLog,
+        size: int,
+        limit_bytes: int,
+        encode: Callable[[HistoryEntry], bytes],
+    ) -> None:
+        self._log = log
+        self._size = size
+        self._limit_bytes = limit_bytes
+        self._encode = encode
+        self._keys: list[LogKey] = []
+        self._ids: list[str] = []
+        self._starts: list[int] = [0]
+        """Where each entry starts in the bytes, and where the last one ends."""
+        self._bytes = bytearray()
+
+    def encoded(self, *, is_sync: bool = False) -> bytes:
+        """What the next message refers to, the last `size` entries of the log, oldest first, as
+        the bytes of a causal history field.
+
+        The oldest are left out beyond `limit_bytes`: else one participant with a very long id could
+        make the messages of all participants too long to send.
+        """
+        self._catch_up()
+        starts, count = self._starts, min(self._size, len(self._log))
+        oldest = len(self._ids) - count
+        within_limit = bisect_left(starts, starts[-1] - self._limit_bytes)
+        return bytes(memoryview(self._bytes)[starts[max(oldest, within_limit)] :])
+
+    def common(self, data: bytes, start: int, end_of_first: int) -> tuple[Sequence[str], int]:
+        """The ids of those encoded entries from `start` on that stand here in the same order, and
+        where they end in `data`; `end_of_first` is the end of the first entry."""
+        self._catch_up()
+        own, starts = self._bytes, self._starts
+        offset = own.find(data[start:end_of_first])
+        first = bisect_left(starts, offset)
+        if offset < 0 or starts[first] != offset:
+            return (), start
+
+        def is_same(until: int) -> bool:
+            return data.startswith(own[offset : starts[until]], start)
+
+        last = len(self._ids)
+        if not is_same(last):
+            # The newest differ: those that only one of both had.
+            last = first + bisect_left(range(first + 1, last), True, key=lambda n: not is_same(n))
+        return self._ids[first:last], start + starts[last] - offset
+
+    def _catch_up(self) -> None:
+        """Follow what changed in the log."""
+        log, size = self._log, self._size
+        if (touched := log.touched) is None or not size:
+            return
+        log.touched = None
+        keep = bisect_left(self._keys, touched)
+        del self._keys[keep:], self._ids[keep:], self._starts[keep + 1 :]
+        del self._bytes[self._starts[-1] :]
+        entries = log.since(touched, size)
+        if len(entries) == size or len(self._keys) + len(entries) < min(size, len(log)):
+            self._forget_before(len(self._keys))
+            entries = log.last(size)
+        for entry in entries:
+            self._keys.append(entry.key)
+            self._ids.append(entry.message_id)
+            self._bytes += self._encode(history_entry(entry))
+            self._starts.append(len(self._bytes))
+        if len(self._ids) > size + 2 * SPARE:
+            self._forget_before(len(self._ids) - size - SPARE)
+        log.watched_from = self._keys[0] if len(self._keys) >= size else BEFORE_ALL
+
+    def _forget_before(self, place: int) -> None:
+        lengths = [end - start for start, end in pairwise(self._starts[place:])]
+        del self._keys[:place], self._ids[:place], self._bytes[: self._starts[place]]
+        self._starts = list(accumulate(lengths, initial=0))
+
+
+def history_entry(entry: LogEntry) -> HistoryEntry:
+    """The reference to a log entry that other participants are given."""
+    return HistoryEntry(entry.message_id, entry.retrieval_hint, entry.sender_id)

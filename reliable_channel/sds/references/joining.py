@@ -1,0 +1,106 @@
+"""Joining a conversation that has gone on for long.
+
+A newcomer hears references to messages from before, and a reference says neither when its
+message was sent nor whether it still can be had. To take part at once, a newcomer presumes for a
+while that what it does not know was sent before it joined: nothing waits for it and it never counts
+as lost. It is still looked for quietly, as it might be a message that was lost right after joining:
+that one is delivered when it is found, an earlier one is dropped.
+"""
+
+from collections import OrderedDict
+from collections.abc import KeysView
+from typing import Final
+
+from ..changes import CHANNEL, NO_RECORDER, Recorder, Row, Table, Tables
+from ..ids import RecentIds
+from ..message import HistoryEntry
+from ..states import OnTransition, Trigger, unchecked
+from .incoming import MISSING, MissingEntry, missing_entry
+
+PRESUMED: Final = Table("presumed_earlier", MISSING.columns)
+HISTORIC: Final = Table("settled_earlier", (("message_id", "TEXT"),))
+
+
+class Joining:
+    """What a participant did not ask for."""
+
+    def __init__(
+        self, limit: int, recorder: Recorder = NO_RECORDER, on_transition: OnTransition = unchecked
+    ) -> None:
+        self._on_transition = on_transition
+        self.wanted_from = 0
+        """Messages with an earlier Lamport timestamp are not wanted."""
+        self.presumed: OrderedDict[str, MissingEntry] = OrderedDict()
+        """References taken for earlier messages, to be looked for quietly; the oldest make room."""
+        self.historic = RecentIds(limit, recorder=recorder, table=HISTORIC)
+        """Messages that are not searched any more."""
+        self._presume_until_ms = 0
+        self._limit = limit
+        self._recorder = recorder
+
+    def start(self, *, wanted_from: int, presume_until_ms: int) -> None:
+        """Join."""
+        self.wanted_from = wanted_from
+        self._presume_until_ms = presume_until_ms
+        self._recorder.put(CHANNEL, "wanted_from", wanted_from)
+        self._recorder.put(CHANNEL, "presume_until_ms", presume_until_ms)
+
+    def is_unwanted(self, lamport_timestamp: int) -> bool:
+        """Whether a message is from before what was asked for."""
+        return lamport_timestamp < self.wanted_from
+
+    def presumes(self, now_ms: int) -> bool:
+        """Whether unknown references are taken for earlier messages now."""
+        return now_ms < self._presume_until_ms
+
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self.presumed or message_id in self.historic
+
+    def known(self, message_ids: KeysView[str]) -> set[str]:
+        """Those of the ids that were taken for earlier messages."""
+        return message_ids & self.presumed.keys() | self.historic.known(message_ids)
+
+    def is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
+        """Whether nothing need wait for a reference; presumes so while joining."""
+        message_id = entry.message_id
+        if message_id in self:
+            return True
+        if not self.presumes(now_ms):
+            return False
+        self.presumed[message_id] = missing = MissingEntry(entry, now_ms)
+        self._recorder.put(PRESUMED, *missing.row)
+        self._on_transition(message_id, Trigger.REFERENCED_JOINING)
+        if len(self.presumed) > self._limit:
+            self.mark_historic(oldest := next(iter(self.presumed)))
+            self._on_transition(oldest, Trigger.LIMIT)
+        return True
+
+    def arrived(self, message_id: str) -> None:
+        """A presumed message turned out to be wanted."""
+        if self.presumed.pop(message_id, None):
+            self._recorder.delete(PRESUMED, message_id)
+
+    def mark_historic(self, message_id: str) -> None:
+        """A message was sent before the join: search it no more. The oldest ids are forgotten."""
+        self.arrived(message_id)
+        self.historic.add(message_id)
+
+    def expire(self, now_ms: int, timeout_ms: int) -> None:
+        """Look no more for what was not found in time."""
+        while self.presumed:
+            message_id, missing = next(iter(self.presumed.items()))
+            if now_ms - missing.since_ms <= timeout_ms:
+                return
+            self.mark_historic(message_id)
+            self._on_transition(message_id, Trigger.TIMEOUT)
+
+    def restore(self, wanted_from: int, presume_until_ms: int, tables: Tables) -> None:
+        """Take part as before a restart."""
+        self.wanted_from = wanted_from
+        self._presume_until_ms = presume_until_ms
+        presumed: list[Row] = sorted(
+            tables.get(PRESUMED.name, ()), key=lambda row: missing_entry(row).since_ms
+        )
+        for entry in map(missing_entry, presumed):
+            self.presumed[entry.entry.message_id] = entry
+        self.historic.restore(tables.get(HISTORIC.name, ()))

@@ -1,0 +1,1 @@
+"""SDS-R: missing messages are requested from participants, and sent by them."""

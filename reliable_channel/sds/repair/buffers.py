@@ -1,0 +1,362 @@
+"""SDS-R: missing messages are asked for, and answered, by participants (seed guide; LIP 109, SDS
+Repair).
+
+Hashes of ids spread requests over `t_min` to `t_max` and answers over `t_max`, so that for each
+missing message mostly one participant asks and one answers; the original sender answers at once.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final
+
+from ..changes import NO_RECORDER, Recorder, Row, Table
+from ..message import HistoryEntry
+from ..options import RepairOptions
+from ..references.incoming import reference, reference_row
+from ..shares import in_turn
+from ..timetable import OwnedTimetable, Timetable
+from .budget import RepairBudget
+
+REPAIR_REQUESTS: Final = Table(
+    "repair_requests",
+    (
+        ("message_id", "TEXT"),
+        ("sender_id", "TEXT"),
+        ("retrieval_hint", "BLOB"),
+        ("since_ms", "INTEGER"),
+        ("attempts", "INTEGER"),
+        ("t_req_ms", "INTEGER"),
+        ("resting_since_ms", "INTEGER"),
+        ("referrer_id", "TEXT"),
+    ),
+)
+REPAIR_RESPONSES: Final = Table(
+    "repair_responses", (("message_id", "TEXT"), ("t_resp_ms", "INTEGER"))
+)
+MAX_REST: Final = 10
+"""The longest rest of a request without an answer, in units of t_max: 20 minutes by default."""
+
+
+def repair_hash(text: str) -> int:
+    """The first 8 bytes of sha256, big-endian: what js-waku takes where the specification names no
+    hash."""
+    return int.from_bytes(sha256(text.encode()).digest()[:8])
+
+
+def t_req(participant_id: str, message_id: str, now_ms: int, options: RepairOptions) -> int:
+    """When `participant_id` asks for a missing message (guide §1, the corrected formula).
+
+    DIVERGES: js-waku divides by zero where `t_min` equals `t_max`; that is `now + t_min` here.
+    """
+    span = options.t_max_ms - options.t_min_ms
+    return (
+        now_ms + options.t_min_ms + (repair_hash(participant_id + message_id) % span if span else 0)
+    )
+
+
+def t_resp(
+    participant_id: str, sender_id: str, message_id: str, now_ms: int, options: RepairOptions
+) -> int:
+    """When `participant_id` answers a request for a message of `sender_id` (guide §2)."""
+    distance = repair_hash(participant_id) ^ repair_hash(sender_id)
+    return now_ms + distance * repair_hash(message_id) % options.t_max_ms
+
+
+def in_response_group(participant_id: str, sender_id: str, message_id: str, groups: int) -> bool:
+    """Whether `participant_id` may answer (guide §3). Without a sender no participant may."""
+    if not sender_id:
+        return False
+    if groups <= 1:
+        return True
+    return (
+        repair_hash(participant_id + message_id) % groups
+        == repair_hash(sender_id + message_id) % groups
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RepairTimers:
+    """The formulas of a peer family, with the arguments and results of those above."""
+
+    t_req: Callable[[str, str, int, RepairOptions], int]
+    t_resp: Callable[[str, str, str, int, RepairOptions], int]
+    in_response_group: Callable[[str, str, str, int], bool]
+
+
+SPEC_TIMERS: Final = RepairTimers(t_req, t_resp, in_response_group)
+
+
+def response_groups(num_participants: int) -> int:
+    """The number of response groups for a channel of this size (LIP 109: `num_participants / 128`,
+    at least 1)."""
+    return max(1, num_participants // 128)
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """A missing message, when it was first wanted, and how often it was asked for since it last
+    rested."""
+
+    entry: HistoryEntry
+    since_ms: int
+    referrer_id: str
+    """The participant that referred to it; of several, the one with the fewest entries."""
+    attempts: int = 0
+    heard: set[str] = field(default_factory=set)
+    """The participants that asked for it since we did; no more than there are attempts."""
+
+
+class OutgoingRepairBuffer:
+    """What this participant will ask for: missing entries with their T_req."""
+
+    def __init__(
+        self,
+        participant_id: str,
+        options: RepairOptions,
+        timers: RepairTimers = SPEC_TIMERS,
+        recorder: Recorder = NO_RECORDER,
+        again_ms: Callable[[int], int] | None = None,
+    ) -> None:
+        self._recorder = recorder
+        self._participant_id = participant_id
+        self._options = options
+        self._timers = timers
+        self._again_ms = again_ms
+        self._wanted: dict[str, _Wanted] = {}
+        self._timetable = OwnedTimetable()
+        self._resting: OrderedDict[str, int] = OrderedDict()
+        """Since when an entry has no attempts left, the longest rested first."""
+
+    def __len__(self) -> int:
+        return len(self._wanted)
+
+    def want(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> None:
+        """Plan a request for a missing message that was referred to, unless one is planned.
+
+        An entry whose attempts are spent rests for as long as it has been wanted, at most for
+        `MAX_REST` times t_max, and then starts over: participants that could answer may be
+        reachable again. So an outage takes about its own length to recover from, and a message that
+        is lost permanently costs little. An entry without a sender is not asked for, as no
+        participant may answer (guide, edge case 4).
+
+        A full buffer evicts the entry that has rested longest, else the one due last of those whose
+        referrers fill it most: of all, the new one included. Were room made first, each new entry
+        would evict one that waits, which comes back with a later T_req when it is referred to
+        again, and evicts another; then none is ever due.
+        DIVERGES: js-waku evicts the one due last, of all referrers.
+        """
+        message_id = entry.message_id
+        if not entry.sender_id or self._rests(message_id, now_ms):
+            return
+        if message_id in self._timetable:
+            if self._timetable.claim(message_id, referrer_id):
+                self._wanted[message_id].referrer_id = referrer_id
+            return
+        before = self._wanted.get(message_id)
+        self.remove(message_id)
+        is_full = len(self._wanted) >= self._options.buffer_size
+        due_ms = self._t_req(message_id, now_ms)
+        if is_full and not self._resting and self._timetable.has_no_place(due_ms, referrer_id):
+            return
+        since_ms = min(before.since_ms, now_ms) if before else now_ms
+        self._wanted[message_id] = _Wanted(entry, since_ms, referrer_id)
+        self._plan(message_id, due_ms)
+        if len(self._wanted) > self._options.buffer_size:
+            resting = next(iter(self._resting), None)
+            self.remove(resting or self._timetable.first_to_evict())
+
+    def remove(self, message_id: str) -> None:
+        """Forget an entry: it was received."""
+        if self._wanted.pop(message_id, None) is not None:
+            self._timetable.remove(message_id)
+            self._resting.pop(message_id, None)
+            self._recorder.delete(REPAIR_REQUESTS, message_id)
+
+    def due(self, now_ms: int) -> list[HistoryEntry]:
+        """The entries to attach to the next message, lowest T_req first.
+
+        Where more are due than it takes, their referrers have their turns, so that
+        references to nothing, with ids made to be due early, do not hold up all others.
+        """
+        due = self._timetable.until(now_ms, len(self._timetable))
+        most = self._options.max_requests_per_message
+        if len(due) > most:
+            due = in_turn(due, self._timetable.owner_of)[:most]
+        return [self._wanted[message_id].entry for message_id in due]
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether there is anything to ask for."""
+        due_ms = self._timetable.first_ms()
+        return due_ms is not None and due_ms <= now_ms
+
+    def asked(self, message_ids: Iterable[str], now_ms: int) -> None:
+        """Entries are on their way; plan each again, as a request may be lost like any message."""
+        for message_id in message_ids:
+            self._wanted[message_id].heard.clear()
+            self._count_attempt(message_id, now_ms)
+
+    def requested_by_other(self, message_id: str, now_ms: int, requester_id: str = "") -> None:
+        """Another participant asks: that counts as an attempt of ours (guide, Receiving §3a).
+
+        DIVERGES: once a requester until we ask ourselves. Else a participant that asks without end
+        keeps all others from asking.
+        """
+        if message_id not in self._timetable:
+            return
+        heard = self._wanted[message_id].heard
+        if requester_id not in heard:
+            heard.add(requester_id)
+            self._count_attempt(message_id, now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """The lowest T_req."""
+        return self._timetable.first_ms()
+
+    def drop_expired(self, now_ms: int) -> None:
+        """Plan anew what lies beyond `now + t_max` (guide, edge case 2): the clock was set back."""
+        while (last := self._timetable.last()) and last[0] > now_ms + self._options.t_max_ms:
+            self._timetable.remove(last[1])
+            self._plan(last[1], self._t_req(last[1], now_ms, self._wanted[last[1]].attempts))
+
+    def planned(self) -> dict[str, int]:
+        """T_req by message id."""
+        return dict(self._timetable.due_ms)
+
+    def _count_attempt(self, message_id: str, now_ms: int) -> None:
+        self._timetable.remove(message_id)
+        wanted = self._wanted[message_id]
+        wanted.attempts += 1
+        if wanted.attempts < self._options.max_request_attempts:
+            self._plan(message_id, self._t_req(message_id, now_ms, wanted.attempts))
+        else:
+            self._resting[message_id] = now_ms
+            self._record(message_id)
+
+    def _rests(self, message_id: str, now_ms: int) -> bool:
+        spent_ms = self._resting.get(message_id)
+        if spent_ms is None:
+            return False
+        wanted_ms = spent_ms - self._wanted[message_id].since_ms
+        return 0 <= now_ms - spent_ms < min(wanted_ms, MAX_REST * self._options.t_max_ms)
+
+    def _t_req(self, message_id: str, now_ms: int, attempts: int = 0) -> int:
+        options = self._options
+        due_ms = self._timers.t_req(self._participant_id, message_id, now_ms, options)
+        if attempts and self._again_ms is not None:
+            due_ms += self._again_ms(attempts)
+        # Never beyond what `drop_expired` takes for a clock set back: it would plan without end.
+        return min(due_ms, now_ms + options.t_max_ms)
+
+    def _plan(self, message_id: str, due_ms: int) -> None:
+        self._timetable.add(message_id, due_ms, self._wanted[message_id].referrer_id)
+        self._record(message_id)
+
+    def restore(self, rows: Iterable[Row]) -> None:
+        """Begin with the requests from before a restart."""
+        for row in rows:
+            since_ms, attempts, t_req_ms, resting_since_ms, referrer_id = row[3:]
+            assert isinstance(since_ms, int) and isinstance(attempts, int)
+            assert isinstance(referrer_id, str)
+            entry = reference(row)
+            self._wanted[entry.message_id] = _Wanted(entry, since_ms, referrer_id, attempts)
+            if isinstance(t_req_ms, int):
+                self._timetable.add(entry.message_id, t_req_ms, referrer_id)
+            elif isinstance(resting_since_ms, int):
+                self._resting[entry.message_id] = resting_since_ms
+
+    def _record(self, message_id: str) -> None:
+        wanted = self._wanted[message_id]
+        self._recorder.put(
+            REPAIR_REQUESTS,
+            *reference_row(wanted.entry),
+            wanted.since_ms,
+            wanted.attempts,
+            self._timetable.due_ms.get(message_id),
+            self._resting.get(message_id),
+            wanted.referrer_id,
+        )
+
+
+class IncomingRepairBuffer:
+    """What this participant will answer: requested ids with their T_resp."""
+
+    def __init__(
+        self,
+        participant_id: str,
+        options: RepairOptions,
+        timers: RepairTimers = SPEC_TIMERS,
+        recorder: Recorder = NO_RECORDER,
+    ) -> None:
+        self._recorder = recorder
+        self._participant_id = participant_id
+        self._options = options
+        self._timers = timers
+        self._timetable = Timetable()
+        self._paid: dict[str, tuple[str, int]] = {}
+        """The requester, and how many bytes, by message id."""
+        self.budget = RepairBudget(options)
+
+    def __len__(self) -> int:
+        return len(self._timetable)
+
+    def request(
+        self, entry: HistoryEntry, now_ms: int, requester_id: str = "", size_bytes: int = 0
+    ) -> bool:
+        """Plan an answer to a request for a message of `size_bytes` that is held here; return
+        whether one was planned.
+
+        Nothing is planned for a message of another response group, nor twice, nor beyond the
+        budget; a full buffer evicts the answer due last, which may be the new one.
+        """
+        message_id, sender_id = entry.message_id, entry.sender_id or ""
+        groups = self._options.num_response_groups
+        if message_id in self._timetable or not self._timers.in_response_group(
+            self._participant_id, sender_id, message_id, groups
+        ):
+            return False
+        if not self.budget.spend(requester_id, message_id, size_bytes, now_ms):
+            return False
+        self._paid[message_id] = requester_id, size_bytes
+        due_ms = self._timers.t_resp(
+            self._participant_id, sender_id, message_id, now_ms, self._options
+        )
+        self._timetable.add(message_id, due_ms)
+        self._recorder.put(REPAIR_RESPONSES, message_id, due_ms)
+        if len(self._timetable) > self._options.buffer_size and (last := self._timetable.last()):
+            self.remove(last[1])
+        return message_id in self._timetable
+
+    def remove(self, message_id: str) -> None:
+        """Forget a request: another participant answered, and that costs the requester nothing."""
+        self._forget(message_id)
+        if paid := self._paid.pop(message_id, None):
+            self.budget.give_back(*paid)
+
+    def _forget(self, message_id: str) -> None:
+        if message_id in self._timetable:
+            self._timetable.remove(message_id)
+            self._recorder.delete(REPAIR_RESPONSES, message_id)
+
+    def take_due(self, now_ms: int) -> list[str]:
+        """Take the ids whose answer is due."""
+        due = self._timetable.until(now_ms, len(self._timetable))
+        for message_id in due:
+            self._forget(message_id)
+            self._paid.pop(message_id, None)
+        return due
+
+    def restore(self, rows: Iterable[Row]) -> None:
+        """Begin with the answers that were planned before a restart."""
+        for message_id, t_resp_ms in rows:
+            assert isinstance(message_id, str) and isinstance(t_resp_ms, int)
+            self._timetable.add(message_id, t_resp_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """The lowest T_resp."""
+        return self._timetable.first_ms()
+
+    def planned(self) -> dict[str, int]:
+        """T_resp by message id."""
+        return dict(self._timetable.due_ms)

@@ -1,0 +1,77 @@
+"""What answers to repair requests are made of."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+
+from ..changes import NO_RECORDER, Recorder, Row
+from ..log.differences import Assembled
+from ..log.kept_messages import KeptMessages
+
+
+class RepairCache:
+    """The newest messages as they were on the wire, to answer requests with; bounded by bytes.
+
+    Args:
+        evicted: called with the id of each message that leaves.
+    """
+
+    def __init__(
+        self,
+        limit_bytes: int,
+        recorder: Recorder = NO_RECORDER,
+        evicted: Callable[[str], object] = lambda message_id: None,
+    ) -> None:
+        self._limit_bytes = limit_bytes
+        self._evicted = evicted
+        # Not a dict: taking the first key of one is linear in the keys deleted before it.
+        self._messages: OrderedDict[str, bytes] = OrderedDict()
+        self._is_recorded = recorder is not NO_RECORDER
+        self._kept = KeptMessages(recorder)
+        self.size_bytes = 0
+
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self._messages
+
+    def add(
+        self, message_id: str, data: bytes, *, durably: bool = False, own: Assembled | None = None
+    ) -> bool:
+        """Keep a message, beyond a restart where `durably`; the oldest ones make room.
+
+        Return whether it is kept and was not there yet.
+        """
+        if len(data) > self._limit_bytes or message_id in self._messages:
+            return False
+        if durably and self._is_recorded:
+            self._kept.put(message_id, data, own)
+        self._messages[message_id] = data
+        self.size_bytes += len(data)
+        while self.size_bytes > self._limit_bytes:
+            self._evict(next(iter(self._messages)))
+        return True
+
+    def discard(self, message_id: str) -> None:
+        """Delete a message, beyond a restart as well."""
+        self._let_go(message_id)
+        self._kept.remove(message_id, self._messages)
+
+    def get(self, message_id: str) -> bytes | None:
+        """The bytes of a message, or None where they had to make room."""
+        return self._messages.get(message_id)
+
+    def restore(self, whole: Iterable[Row], differences: Iterable[Row]) -> dict[str, bytes]:
+        """Read what was kept before a restart, the oldest first; `fill` puts it here."""
+        return self._kept.restore(whole, differences)
+
+    def fill(self, restored: Mapping[str, bytes]) -> None:
+        """Begin with what was kept before a restart."""
+        for message_id, data in restored.items():
+            if not self.add(message_id, data):
+                self._evict(message_id)
+
+    def _evict(self, message_id: str) -> None:
+        self._let_go(message_id)
+        self._kept.evicted(message_id)
+
+    def _let_go(self, message_id: str) -> None:
+        self.size_bytes -= len(self._messages.pop(message_id, b""))
+        self._evicted(message_id)

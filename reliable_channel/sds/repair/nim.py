@@ -1,0 +1,48 @@
+"""When participants of the `nim` dialect ask for missing messages and answer (nim-sds, SDS-R).
+
+The formulas of `repair.py` with Nim's string hash. All participants of a channel should use one
+set: else each asks and answers in time all the same, but two may do so at once.
+"""
+
+from typing import Final
+
+from ..bloom_hash import remainder
+from ..dialects.nim_strings import magnitude, string_hash
+from ..options import RepairOptions
+from .buffers import RepairTimers
+
+
+def nim_t_req(participant_id: str, message_id: str, now_ms: int, options: RepairOptions) -> int:
+    """When `participant_id` asks for a missing message."""
+    span = options.t_max_ms - options.t_min_ms
+    spread_ms = _spread(string_hash(participant_id + message_id), span) if span else 0
+    return now_ms + options.t_min_ms + spread_ms
+
+
+def nim_t_resp(
+    participant_id: str, sender_id: str, message_id: str, now_ms: int, options: RepairOptions
+) -> int:
+    """When `participant_id` answers a request for a message of `sender_id`; both factors are
+    reduced before they are multiplied, unlike in the specification."""
+    t_max_ms = options.t_max_ms
+    distance = _spread(string_hash(participant_id) ^ string_hash(sender_id), t_max_ms)
+    return now_ms + remainder(distance * _spread(string_hash(message_id), t_max_ms), t_max_ms)
+
+
+def nim_in_response_group(
+    participant_id: str, sender_id: str, message_id: str, groups: int
+) -> bool:
+    """Whether `participant_id` may answer. Without a sender no participant may."""
+    if not sender_id:
+        return False
+    if groups <= 1:
+        return True
+    own, theirs = string_hash(participant_id + message_id), string_hash(sender_id + message_id)
+    return _spread(own, groups) == _spread(theirs, groups)
+
+
+def _spread(hashed: int, over: int) -> int:
+    return remainder(magnitude(hashed), over)
+
+
+NIM_TIMERS: Final = RepairTimers(nim_t_req, nim_t_resp, nim_in_response_group)

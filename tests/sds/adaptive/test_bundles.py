@@ -1,0 +1,256 @@
+"""Bundles: which participant broadcasts what another one lacks, and how much of it in one."""
+
+import zlib
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from reliable_channel.sds.adaptive.bundles import (
+    BUNDLE_BYTES,
+    FIRST_BUNDLE_BYTES,
+    LEAVES,
+    MAX_UNPACKED_BYTES,
+    MESSAGE_BYTES,
+    PAUSE_MS,
+    YIELDS,
+    Bundles,
+    packed,
+    readable,
+    unpacked,
+)
+from reliable_channel.sds.adaptive.estimates import Observations
+from reliable_channel.sds.changes import LogKey
+from reliable_channel.sds.dialects.codec import MAX_BUNDLED_MESSAGES
+from reliable_channel.sds.log.root import Reconciling
+
+Content = dict[str, bytes]
+
+
+def answerer(messages: Content, name: str = "b", *, others: int = 1, loss: float = 0.2) -> Bundles:
+    observations = Observations()
+    observations.heard, observations.delays.scale_ms = others, 100
+    observations.losses.share = loss
+    return Bundles(name, observations, Random(name).random, lambda one, _: messages.get(one))
+
+
+def keys(messages: Content) -> list[LogKey]:
+    return [(number, name) for number, name in enumerate(messages)]
+
+
+def content(count: int, size: int = 300) -> Content:
+    random = Random(size)
+    return {f"m{n}": random.randbytes(size) for n in range(count)}
+
+
+def broadcast(it: Bundles, until_ms: int = 1_000_000) -> list[tuple[int, tuple[bytes, ...]]]:
+    out = []
+    while it.due_ms is not None and it.due_ms < until_ms:
+        at_ms = it.due_ms
+        if data := it.take(at_ms):
+            assert len(data) <= BUNDLE_BYTES
+            out.append((at_ms, unpacked(data)))
+    return out
+
+
+def test_a_bundle_is_unpacked_as_it_was() -> None:
+    messages = tuple(content(100).values())
+    assert unpacked(packed(messages)) == messages
+    assert packed([]) == b""
+    alike = [b"%0800x" % n for n in range(500)]
+    assert len(packed(alike)) < 800 * 500 / 4
+
+
+def test_a_bundle_is_filled_up_so_that_others_read_all_of_it() -> None:
+    alike = [b"%08x" % n for n in range(MAX_BUNDLED_MESSAGES)]
+    for bundle in ([b"x"], alike, [bytes(1024 * 1024)]):
+        data = packed(bundle)
+        assert unpacked(data) == tuple(bundle)
+        read, has_more = readable(Reconciling(packed=data), "p")
+        assert (list(read.messages), read.sender_id, has_more) == (bundle, "p", False)
+    shorter = Reconciling(packed=zlib.compress(zlib.decompress(packed(alike))))
+    read, has_more = readable(shorter, "p")
+    assert len(read.messages) == len(shorter.packed) // MESSAGE_BYTES
+    assert has_more
+
+
+def test_no_bundle_has_more_messages_than_are_read() -> None:
+    messages = {f"m{n}": b"%08x" % n for n in range(2 * MAX_BUNDLED_MESSAGES)}
+    it = answerer(messages)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    out = [bundle for _, bundle in broadcast(it)]
+    assert max(map(len, out)) == MAX_BUNDLED_MESSAGES
+    assert [data for bundle in out for data in bundle] == list(messages.values())
+    read, has_more = readable(Reconciling(bundle=(b"%0100x" % 0,) * 1_000), "p")
+    assert (len(read.messages), has_more) == (MAX_BUNDLED_MESSAGES, True)
+
+
+def test_no_message_is_made_that_the_bundle_has_no_place_for() -> None:
+    names, made = [f"m{n}" for n in range(MAX_BUNDLED_MESSAGES + 1)], list[str]()
+
+    def make(name: str, _: str | None) -> bytes:
+        made.append(name)
+        return b"x"
+
+    it = Bundles("b", Observations(), Random(1).random, make)
+    for number, name in enumerate(names):
+        it.lacks((number, name), 0)
+    assert it.due_ms is not None and it.take(it.due_ms)
+    assert made == names[:MAX_BUNDLED_MESSAGES]
+
+
+@pytest.mark.parametrize("data", [
+    b"", b"no", zlib.compress(b"\x1a"), zlib.compress(b"\x1a\x05ab"), zlib.compress(b"\x0a\x00"),
+    zlib.compress(b"\x1a\x01x")[:-3], packed([b"x" * MAX_UNPACKED_BYTES]),
+])  # fmt: skip
+def test_what_is_invalid_or_too_long_is_not_read(data: bytes) -> None:
+    assert unpacked(data) == ()
+
+
+def test_all_that_is_lacking_goes_out_in_order_with_pauses() -> None:
+    messages = content(1_000)
+    it = answerer(messages)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    out = broadcast(it)
+    assert [data for _, bundle in out for data in bundle] == list(messages.values())
+    assert 300_000 / BUNDLE_BYTES < len(out) < 10
+    assert all(after[0] - before[0] >= PAUSE_MS for before, after in pairwise(out))
+
+
+def test_a_bundle_stays_within_its_size_where_messages_compress_worse_than_those_before() -> None:
+    messages = {f"a{n}": b"a" * 500 for n in range(200)} | content(3_000)
+    it = answerer(messages)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    assert sum(len(bundle) for _, bundle in broadcast(it)) == 3_200
+
+
+def test_what_is_not_held_any_more_is_left_out() -> None:
+    messages = content(3)
+    it = answerer({name: messages[name] for name in ("m0", "m2")})
+    for key in keys(messages):
+        it.lacks(key, 0)
+    assert [bundle for _, bundle in broadcast(it)] == [(messages["m0"], messages["m2"])]
+    it.lacks((1, "m1"), 10_000)
+    assert broadcast(it) == []
+
+
+def test_the_rest_is_left_to_another_one_that_answers() -> None:
+    messages = content(500)
+    it = answerer(messages, others=9)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    it.came((3, "m3"), "a", 1)
+    assert it.due_ms is None
+
+
+@pytest.mark.parametrize(("name", "goes_on"), [("a", True), ("c", False)])
+def test_of_two_that_began_the_first_by_name_goes_on(name: str, goes_on: bool) -> None:
+    messages = content(500)
+    it = answerer(messages, name)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    assert it.due_ms is not None
+    assert it.take(it.due_ms)
+    it.came((3, "m3"), "b", 10)
+    assert (it.due_ms is not None) is goes_on
+
+
+def test_one_that_begins_answers_and_does_not_end_them_is_left_only_so_much() -> None:
+    messages = content(50)
+    it = answerer(messages, others=9)
+    for again in range(LEAVES + 1):
+        now_ms = again * 5_000
+        for key in keys(messages):
+            it.lacks(key, now_ms)
+        it.came((0, "m0"), "hostile", now_ms)
+        assert (it.due_ms is None) is (again < LEAVES)
+    assert len({data for _, bundle in broadcast(it) for data in bundle}) == 49
+
+
+def test_what_was_on_air_a_moment_ago_is_not_sent_again() -> None:
+    messages = content(5)
+    it = answerer(messages)
+    it.came((0, "m0"), "a", 1_000)
+    for key in keys(messages):
+        it.lacks(key, 1_100)
+    assert len(broadcast(it)[0][1]) == 4
+    it.lacks((0, "m0"), 2_000)
+    assert len(broadcast(it)[0][1]) == 1
+
+
+@pytest.mark.parametrize(("lacked_by", "copies"), [(1, 1), (10, 3)])
+def test_what_many_lack_goes_out_more_than_once_and_what_they_lost_twice(
+    lacked_by: int, copies: int
+) -> None:
+    messages = content(5)
+    it = answerer(messages)
+    it.lacked_by(lacked_by)
+    for now_ms, count in ((0, copies), (5_000, 2)):
+        for key in keys(messages):
+            it.lacks(key, now_ms)
+        assert [len(bundle) for _, bundle in broadcast(it)] == [5] * count
+
+
+def test_a_budget_ends_what_others_cause() -> None:
+    messages = content(100, 90_000)
+    it = answerer(messages)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    assert len(broadcast(it, 200_000)) <= 100
+
+
+def test_each_answer_begins_with_a_small_bundle_and_grows() -> None:
+    """One that answers beside others is heard before it has sent much."""
+    messages = content(600)
+    for_two = keys(messages)
+    it = answerer(messages)
+    for lacking, now_ms in ((for_two[:300], 0), (for_two[300:], 60_000)):
+        for key in lacking:
+            it.lacks(key, now_ms)
+        sizes = [sum(map(len, bundle)) for _, bundle in broadcast(it)]
+        assert sizes[0] <= FIRST_BUNDLE_BYTES < sizes[1] <= 4 * FIRST_BUNDLE_BYTES
+
+
+def test_a_message_is_made_after_the_one_before_and_the_first_of_each_copy_after_none() -> None:
+    """What another participant lacks it may lack in every copy."""
+    messages, asked = content(100), list[dict[str, str | None]]()
+
+    def held(one: str, after: str | None) -> bytes | None:
+        if one == "m0":
+            asked.append({})
+        asked[-1][one] = after
+        return messages.get(one)
+
+    observations = Observations()
+    observations.heard, observations.delays.scale_ms, observations.losses.share = 1, 100, 0.2
+    it = Bundles("b", observations, Random(1).random, held)
+    it.lacked_by(10)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    out = broadcast(it)
+    once = dict(zip(messages, [None, *messages], strict=False))
+    assert len(out) > len(asked) > 1
+    assert asked == [once] * len(asked)
+
+
+def test_one_that_answers_beside_others_lets_them_speak_so_often_and_no_more() -> None:
+    """A participant that begins answers on and on keeps nobody silent."""
+    messages = content(500)
+    it = answerer(messages, others=9)
+    for again in range(LEAVES):
+        for key in keys(messages):
+            it.lacks(key, again * 5_000)
+        it.came((0, "m0"), "hostile", again * 5_000)
+    now_ms, put_off = LEAVES * 5_000, 0
+    for key in keys(messages):
+        it.lacks(key, now_ms)
+    for number in range(1, 2 * YIELDS):
+        before_ms = it.due_ms
+        assert before_ms is not None
+        it.came((number, f"m{number}"), "hostile", before_ms)
+        assert it.due_ms is not None
+        put_off += it.due_ms > before_ms
+    assert put_off == YIELDS
