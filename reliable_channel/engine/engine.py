@@ -174,12 +174,12 @@ class Engine:
         )
         self.limit: Final = (
             RateLimit(
-                messages_per_epoch=options.rate_limit_messages_per_epoch,
-                epoch_period_s=options.rate_limit_epoch_period_s,
+                messages_per_epoch=options.rate_limit.messages_per_epoch,
+                epoch_period_s=options.rate_limit.epoch_period_s,
                 spent=spent,
                 in_hand=lambda: self.outbox.in_hand,
             )
-            if options.rate_limit_enabled
+            if options.rate_limit.enabled
             else None
         )
         self._rate_limited_until_ms = 0
@@ -233,7 +233,7 @@ class Engine:
         if messages > 1 and messages > self.core.room:
             raise OutgoingBufferFull(
                 f"the message has {messages} segments, and {self.core.room} more own messages may "
-                "wait for an acknowledgement; send again later, or raise outgoing_buffer_limit"
+                "wait for an acknowledgement; send again later, or raise limits.outgoing_messages"
             )
         return segments
 

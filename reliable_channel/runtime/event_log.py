@@ -104,7 +104,7 @@ def described(event: Event) -> str:
         return (
             f"{event.readers} reader(s) of events() fell behind, the slowest by {event.unread} "
             "events; the channel goes on, and messages follow from the log. Handle events faster, "
-            "raise event_buffer_limit, or close readers that you left: "
+            "raise limits.events, or close readers that you left: "
             "`async with channel.events() as events`"
         )
     if isinstance(event, UnconfirmedDropped):

@@ -216,7 +216,7 @@ class SdsProtocol:
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` must be called next, or None while there is nothing to wait for."""
-        first_ms = self._trim_at_ms if self.options.retention_ms else None
+        first_ms = self._trim_at_ms if self.options.limits.retention_ms else None
         if self._sends_syncs and (due_ms := self.repair_requests.next_deadline_ms()) is not None:
             due_ms = max(due_ms, self._repair_sync_not_before_ms)
             first_ms = due_ms if first_ms is None else min(first_ms, due_ms)
@@ -235,9 +235,9 @@ class SdsProtocol:
 
     def on_deadline(self, now_ms: int) -> None:
         """Do all that is due."""
-        if self.options.retention_ms and self._trim_at_ms <= now_ms:
+        if self.options.limits.retention_ms and self._trim_at_ms <= now_ms:
             self._trim_at_ms = now_ms + TRIM_INTERVAL_MS
-            self.log.forget_before(now_ms - self.options.retention_ms)
+            self.log.forget_before(now_ms - self.options.limits.retention_ms)
         self.sweep_outgoing(now_ms)
         self.sweep_repair(now_ms)
         if self._tuner is not None:

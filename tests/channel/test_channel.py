@@ -23,6 +23,7 @@ from reliable_channel.events import (
     RejectionReason,
     SendingMessage,
 )
+from reliable_channel.options import Limits
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import Message
 from reliable_channel.transport import MemoryNetwork, TransportError
@@ -78,7 +79,7 @@ async def test_what_can_be_read_as_bytes_is_taken() -> None:
 
 
 async def test_too_many_unacknowledged_messages_are_refused() -> None:
-    async with alone(outgoing_buffer_limit=2) as channel:
+    async with alone(limits=Limits(outgoing_messages=2)) as channel:
         for _ in range(2):
             await channel.send(b"hello")
         with pytest.raises(OutgoingBufferFull, match="2 own messages"):

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 
 MESSAGES = 100
 ALL = [b"%d" % number for number in range(MESSAGES)]
-LIMIT: dict[str, Any] = {"event_buffer_limit": 10}
+LIMIT: dict[str, Any] = {"limits": {"events": 10}}
 
 
 async def send_all(channel: ReliableChannel) -> None:

@@ -8,6 +8,7 @@ import pytest
 from reliable_channel import MessageReceived
 from reliable_channel.engine.segments import BARE
 from reliable_channel.events import SegmentDiscarded
+from reliable_channel.options import Limits
 from reliable_channel.sds import NIM as NIM_PROFILE
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.segmentation import (
@@ -199,7 +200,9 @@ def test_a_form_that_cannot_be_followed_any_more_is_forgotten() -> None:
 
 def test_a_layout_without_room_for_a_payload_is_not_followed() -> None:
     profile = replace(NIM_PROFILE, segmentation=LIP_243_V01.name)
-    alice = Peer("alice", wire_profile=profile, segment_size_bytes=100, max_payload_bytes=5_000)
+    alice = Peer(
+        "alice", wire_profile=profile, segment_size_bytes=100, limits=Limits(payload_bytes=5_000)
+    )
     assert form(alice) == LIP_243_V01.name
     Stranger("bob").says(alice, only_segment(NIM_SEGMENTATION))
     assert form(alice) == LIP_243_V01.name

@@ -85,7 +85,7 @@ async def test_pages_for_ever_that_lead_on_end_too(monkeypatch: pytest.MonkeyPat
     )
     with pytest.raises(StoreUnavailable, match="no end after 50 pages"):
         assert [page async for page in transport.by_time(1, 2 * EPOCH_NS)]
-    assert MAX_PAGES * PAGE_SIZE >= 2 * ChannelOptions().log_limit
+    assert MAX_PAGES * PAGE_SIZE >= 2 * ChannelOptions().limits.log_entries
     await transport.aclose()
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Final, NamedTuple
 
+from reliable_channel.config import nested
 from reliable_channel.options import ChannelOptions
 from reliable_channel.sds.bloom import (
     BloomFilterError,
@@ -290,7 +291,7 @@ def _form(options: object) -> tuple[BloomForm, BloomParameters] | None:
     told = options if isinstance(options, dict) else {}
     names = ("wire_profile", "bloom_capacity", "bloom_error_rate")
     try:
-        taken = ChannelOptions(**{name: told[name] for name in names if name in told})
+        taken = ChannelOptions(**nested({name: told[name] for name in names if name in told}))
         return taken.profile.bloom, taken.sds_options().bloom
     except (TypeError, ValueError):  # of a plugin's dialect, or no options at all
         return None

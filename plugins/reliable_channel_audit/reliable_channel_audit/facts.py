@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from reliable_channel.sds.message import Message
-from reliable_channel.sds.options import Limits
+from reliable_channel.sds.options import CoreLimits
 
 from .bloom_filters import Bloom, BloomReview
 from .dag import Said
@@ -28,7 +28,7 @@ from .verdict import SetAside
 
 LAGS_OF_A_SENDER: Final = 16
 """So many messages of each sender are looked at, those with the least hashes."""
-MAX_LAGS: Final = Limits().participants
+MAX_LAGS: Final = CoreLimits().participants
 """Senders whose clock is looked at by one participant, those that came first."""
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
+from reliable_channel.config import flat
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.sync_core import SyncCore
 from reliable_channel.events import Event
-from reliable_channel.options import ChannelOptions
+from reliable_channel.options import BloomParameters, ChannelOptions
 from reliable_channel.runtime.journal import Journal
 from reliable_channel.sds.events import Outgoing
 from reliable_channel.sds.receiving import Outcome
@@ -36,8 +37,7 @@ def journals_in(directory: Path, scenario: Scenario) -> Callable[[str], JournalK
     parameters = scenario.parameters
     options = replace(
         channel_options(scenario.habits),
-        bloom_capacity=parameters.bloom_capacity,
-        bloom_error_rate=parameters.bloom_error_rate,
+        bloom=BloomParameters(parameters.bloom_capacity, parameters.bloom_error_rate),
         retrieval_strategy=parameters.retrieval_strategy,
     )
     has_store = scenario.store is not None
@@ -58,7 +58,7 @@ class _Keeper:
             at_ms=now_ms,
             wanted_from_ms=wanted_from_ms,
             log_length=len(core.log),
-            options=asdict(self._options),
+            options=flat(self._options),
             has_store=self._has_store,
         )
         if wanted_from_ms is None:

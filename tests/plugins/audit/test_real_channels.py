@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from reliable_channel import ReliableChannel
+from reliable_channel.options import BloomParameters
 from reliable_channel_audit import bloom_filters
 from reliable_channel_audit.bloom_filters import Bloom
 from reliable_channel_audit.check import check
@@ -116,7 +117,7 @@ async def test_restarts(tmp_path: Path, stateful: bool) -> None:
 async def test_bloom_filters_that_roll_over(tmp_path: Path) -> None:
     """With state, own messages are noted later than what comes in between; and a restart makes the
     filter anew."""
-    options = replace(QUICK, bloom_capacity=12)
+    options = replace(QUICK, bloom=BloomParameters(capacity=12))
     async with AsyncExitStack() as stack:
         group = Group(tmp_path, stack)
         alice = group.channel("alice", options=options)

@@ -3,9 +3,9 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 from math import ceil
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Annotated, Final, Literal, TypeAlias
 
-from reliable_channel.sds.declared import check, word
+from reliable_channel.sds.declared import Doc, check
 
 from ..recent import Recent
 
@@ -43,7 +43,7 @@ class Cooldown:
 
     calls: int
     per_s: float
-    by: CooldownKey = word("user", get_args(CooldownKey))
+    by: Annotated[CooldownKey, Doc("Calls that are counted together.")] = "user"
 
     def __post_init__(self) -> None:
         check(self)

@@ -5,9 +5,9 @@ again. People do not, and a slower loop is not a flood; a call of a command is n
 """
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
-from reliable_channel.sds.declared import check, number
+from reliable_channel.sds.declared import Bound, Doc, Unit, check
 
 from ..keys import PublicKey
 from ..recent import Recent
@@ -27,13 +27,20 @@ class LoopLimits:
         ValueError: a number below 1.
     """
 
-    turns: int = number(8, "rounds", 1)
-    """Rounds in a row after which an exchange is a loop."""
-    reflex_ms: int = number(1_000, "ms", 1)
-    """A round counts if the bot answered the other, and the other then the bot, each within this
-    time."""
-    silence_ms: int = number(600_000, "ms", 1)
-    """For this long the bot does not answer that user in that chat, except to commands."""
+    turns: Annotated[
+        int, Bound(1), Unit("rounds"), Doc("Rounds in a row after which an exchange is a loop.")
+    ] = 8
+    reflex_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("""A round counts if the bot answered the other, and the other then the bot, each
+        within this time."""),
+    ] = 1_000
+    silence_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("For this long the bot does not answer that user in that chat, except to commands."),
+    ] = 600_000
 
     def __post_init__(self) -> None:
         check(self)

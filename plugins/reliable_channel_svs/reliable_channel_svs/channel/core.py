@@ -55,7 +55,7 @@ class SvsCore:
                 "sync='svs' has no signed senders; leave signing and "
                 "require_signatures out, or take sync='sds'"
             )
-        if (interval_ms := context.options.sync_min_interval_ms) < 1:
+        if (interval_ms := context.options.sds_options().sync_min_interval_ms) < 1:
             raise ValueError(
                 "`sync_min_interval_ms` must be at least 1 with sync='svs', which learns from "
                 f"state vectors what it lacks (got {interval_ms})"
