@@ -14,7 +14,7 @@ from result import Err, Ok
 
 from interop.compat.wrapper import NodeWrapper
 
-from .nodes import CHANNEL, TOPIC, Nodes, Told, message, say
+from .nodes import CHANNEL, TOPIC, NodeEvents, Nodes, message, say
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ REPAIRING: Final[dict[str, object]] = {
     "repair": {"t_min_ms": 0, "t_max_ms": 100, "sweep_interval_ms": 20},
 }
 
-Starter = Callable[..., tuple[NodeWrapper, Told]]
+Starter = Callable[..., tuple[NodeWrapper, NodeEvents]]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def member(nodes: Nodes) -> Starter:
 
     def start(
         name: str, *, topic: str = TOPIC, join: NodeWrapper | None = None, **config: object
-    ) -> tuple[NodeWrapper, Told]:
+    ) -> tuple[NodeWrapper, NodeEvents]:
         node, told = nodes.start(name, join=join, **config)
         assert node.channel_create(CHANNEL, topic, name) == Ok(CHANNEL)
         return node, told
@@ -214,7 +214,7 @@ def test_who_joins_late_gets_what_was_sent_before(nodes: Nodes, member: Starter)
 
 def missed(
     nodes: Nodes, member: Starter, options: Mapping[str, object]
-) -> tuple[NodeWrapper, Told]:
+) -> tuple[NodeWrapper, NodeEvents]:
     """Bob, who has no channel when m1 comes, and then m2, which refers to it."""
     bob, to_bob = nodes.start("bob", channelOptions=options)
     bob.subscribe_content_topic(TOPIC).unwrap()

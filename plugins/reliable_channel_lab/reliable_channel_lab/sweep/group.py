@@ -5,12 +5,10 @@ from random import Random
 from typing import Annotated, ClassVar, Final, Literal
 
 from reliable_channel._contracts.repair_policies import REPAIR_POLICIES, RepairPolicy
-from reliable_channel._plugins.loading import process_registry
-from reliable_channel._plugins.registry import Kind
-from reliable_channel._plugins.resolve import make_function
 from reliable_channel.config import nested
 from reliable_channel.options import ChannelOptions
 from reliable_channel.sds.declared import SHARE_BELOW_1, Bound, Doc, Unit
+from reliable_channel.spi import Kind, make_function, process_registry
 
 from ..sim.relay import RelayNetwork
 from ..sim.scenario import (
