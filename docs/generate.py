@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from reliable_channel import errors, events
+from reliable_channel import diagnostics, errors, events
 from reliable_channel.config import flat
 from reliable_channel.options import GROUPS, ChannelOptions
 from reliable_channel.sds.declared import declared
@@ -59,8 +59,16 @@ def _table(kind: "type[DataclassInstance]", prefix: str) -> Iterator[str]:
 
 def _events() -> Iterator[str]:
     yield from ("", "## Events", "")
-    yield "What `channel.events()` gives; in brackets the name in journals and in `peer`."
-    for kind in sorted(get_args(events.Event), key=lambda kind: kind.__name__):
+    yield "Events of `channel.events()` that an application needs (`reliable_channel.events`). In"
+    yield "brackets: the name in journals and in `peer`."
+    yield from _kinds(get_args(events.Event))
+    yield from ("", "## Diagnostics", "")
+    yield "The other events of `channel.events()` (`reliable_channel.diagnostics`)."
+    yield from _kinds(get_args(diagnostics.Diagnostic))
+
+
+def _kinds(kinds: tuple[Any, ...]) -> Iterator[str]:
+    for kind in sorted(kinds, key=lambda kind: kind.__name__):
         yield from ("", f"### {kind.__name__} (`{kind.wire_name}`)", "", _first(kind), "")
         of_field = _texts(kind)
         for field in fields(kind):

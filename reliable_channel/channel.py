@@ -31,7 +31,7 @@ from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .engine.sync_core import Policies
 from .errors import ChannelClosed, ChannelUnavailable
-from .events import Event
+from .events import AnyEvent
 from .explanation import Explanation
 from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
@@ -412,7 +412,7 @@ class ReliableChannel:
         """
         return self._used().follow(last, own=own)
 
-    async def confirm(self, event: Event) -> None:
+    async def confirm(self, event: AnyEvent) -> None:
         """Confirm that an event was handled, so that it is not emitted again after a restart.
 
         Returns when the confirmation is on disk. For events of `events(confirm=False)`; does

@@ -8,8 +8,9 @@ import anyio
 import pytest
 
 from reliable_channel import BlockingReliableChannel, ChannelOptions, MessageSent
+from reliable_channel.diagnostics import TransportDegraded, TransportRecovered
 from reliable_channel.errors import StateUnavailable
-from reliable_channel.events import StateDegraded, TransportDegraded, TransportRecovered
+from reliable_channel.events import StateDegraded
 from reliable_channel.options import Limits, StateFailure
 from reliable_channel.state import MemoryStateStore
 from reliable_channel.transport import MemoryNetwork, TransportError

@@ -6,14 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
+from ..diagnostics import SegmentDiscarded
 from ..errors import ContentTooLong
-from ..events import (
-    Event,
-    MessageReceived,
-    PayloadDropped,
-    ReceiveProgress,
-    SegmentDiscarded,
-)
+from ..events import AnyEvent, MessageReceived, PayloadDropped, ReceiveProgress
 from ..options import SEGMENT_SIZE_BYTES, ChannelOptions
 from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Value
 from ..sds.declared import known
@@ -44,7 +39,7 @@ BARE: Final = "bare"
 class Emitted(NamedTuple):
     """An event, and the deliveries that it accounts for: none while they wait for others."""
 
-    event: Event
+    event: AnyEvent
     numbers: tuple[int, ...] = ()
 
 
@@ -287,7 +282,7 @@ def _numbers(tokens: tuple[object, ...]) -> tuple[int, ...]:
     return tuple(token.number for token in tokens if isinstance(token, _Place))
 
 
-def _event(outcome: SegmentOutcome) -> Event:
+def _event(outcome: SegmentOutcome) -> AnyEvent:
     match outcome:
         case SegmentProgress():
             return ReceiveProgress(

@@ -14,6 +14,7 @@ from .._contracts.signing import Signing
 from .._message_log import Log
 from .._monotonic_wall_clock import MonotonicWallClock
 from ..config import flat
+from ..diagnostics import JournalDegraded, ReaderFellBehind
 from ..engine.engine import Engine, is_restart, spent_in
 from ..engine.rate_limit import Budget
 from ..engine.requests import Accepted
@@ -21,7 +22,7 @@ from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
 from ..engine.sync_core import CoreContext, Policies, SyncCore
 from ..errors import StateCorrupt
-from ..events import Event, JournalDegraded, ReaderFellBehind
+from ..events import AnyEvent
 from ..explanation import Explanation
 from ..health import ChannelHealth
 from ..options import ChannelOptions
@@ -304,7 +305,7 @@ class Runtime:
             log if own else None,
         )
 
-    async def confirm(self, event: Event) -> None:
+    async def confirm(self, event: AnyEvent) -> None:
         """The application has handled an event; return once that is written."""
         self._confirm(event)
         if self._writer is not None:
@@ -388,7 +389,7 @@ class Runtime:
         if goes_on:
             self._journal.restored(log, now_ms)
 
-    def _confirm(self, event: Event) -> None:
+    def _confirm(self, event: AnyEvent) -> None:
         if self.engine.confirm(event):
             self._driver.finish()
 

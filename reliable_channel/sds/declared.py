@@ -80,7 +80,7 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """A check of its own: `allowed` names the values for which `fits` is true."""
+    """A separate check: `allowed` names the values for which `fits` returns True."""
 
     allowed: str
     fits: Callable[[Any], bool]

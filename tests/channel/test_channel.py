@@ -16,13 +16,9 @@ from reliable_channel import (
     MessageSent,
     ReliableChannel,
 )
+from reliable_channel.diagnostics import MessageRejected, RejectionReason
 from reliable_channel.errors import ChannelClosed, ContentTooLong, EmptyContent, OutgoingBufferFull
-from reliable_channel.events import (
-    EphemeralReceived,
-    MessageRejected,
-    RejectionReason,
-    SendingMessage,
-)
+from reliable_channel.events import EphemeralReceived, SendingMessage
 from reliable_channel.options import Limits
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import Message

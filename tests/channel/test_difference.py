@@ -7,7 +7,8 @@ import trio
 from trio.testing import MockClock
 
 from reliable_channel import ChannelOptions
-from reliable_channel.events import LogAgrees, LogDiffers, MessageReceived, MessageReconciled
+from reliable_channel.diagnostics import LogAgrees, LogDiffers, MessageReconciled
+from reliable_channel.events import MessageReceived
 from reliable_channel.explanation import Way
 from reliable_channel.options import RepairOptions
 from reliable_channel.transport import MemoryNetwork

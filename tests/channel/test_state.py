@@ -20,8 +20,9 @@ from reliable_channel import (
     MessageSent,
     ReliableChannel,
 )
+from reliable_channel.diagnostics import MessageMissing
 from reliable_channel.errors import OutgoingBufferFull, StateInUse, StateMismatch
-from reliable_channel.events import MessageMissing, StateDegraded, StateRecovered, StateRolledBack
+from reliable_channel.events import StateDegraded, StateRecovered, StateRolledBack
 from reliable_channel.options import Limits
 from reliable_channel.sds.changes import Changes
 from reliable_channel.sds.dialects import SpecCodec

@@ -8,7 +8,8 @@ from typing import Any, Final, TypeVar
 
 import anyio
 
-from reliable_channel import ChannelOptions, Event, MessageReceived, ReliableChannel
+from reliable_channel import ChannelOptions, MessageReceived, ReliableChannel
+from reliable_channel.events import AnyEvent
 from reliable_channel.options import BloomParameters, RepairOptions
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import Message
@@ -70,7 +71,7 @@ class Told:
     """What a channel told so far."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[AnyEvent] = []
         self._changed = anyio.Event()
 
     async def listen(self, channel: ReliableChannel) -> None:

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived, MessageSent
+from reliable_channel.diagnostics import RepairRequested, RepairSent
 from reliable_channel.errors import ChannelClosed, EmptyContent
-from reliable_channel.events import RepairRequested, RepairSent
 from tests.channel.world import CHANNEL_ID, listening
 
 from .world import (

@@ -5,18 +5,16 @@ from typing import Any
 import pytest
 
 from reliable_channel import MessageAcknowledged, MessageReceived, MessageSent
+from reliable_channel.diagnostics import MessageRejected, RejectionReason, SegmentDiscarded
 from reliable_channel.engine.engine import CANCELLED, REORDERED_MS, RESTART_MARGIN_MS
 from reliable_channel.engine.logged import Logged
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from reliable_channel.events import (
     EphemeralDropped,
-    MessageRejected,
     MessageStored,
     PayloadDropped,
     RateLimitReached,
     ReceiveProgress,
-    RejectionReason,
-    SegmentDiscarded,
     SendFailed,
     SendingMessage,
     SendProgress,

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from reliable_channel import MessageReceived
+from reliable_channel.diagnostics import SegmentDiscarded
 from reliable_channel.engine.segments import BARE
-from reliable_channel.events import PayloadDropped, ReceiveProgress, SegmentDiscarded
+from reliable_channel.events import PayloadDropped, ReceiveProgress
 from reliable_channel.options import Limits
 from reliable_channel.sds import NIM as NIM_PROFILE
 from reliable_channel.sds.dialects import SpecCodec

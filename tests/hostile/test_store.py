@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived
+from reliable_channel.diagnostics import TransportDegraded
 from reliable_channel.engine.store_queries import MAX_AT_ONCE
-from reliable_channel.events import TransportDegraded
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.transport import MemoryNetwork, Received, StoreUnavailable
 from reliable_channel.transport.waku_topic import IDLE_PAGES, MAX_PAGES, PAGE_SIZE

@@ -23,8 +23,8 @@ from reliable_channel._contracts.repair_policies import (
     StoreState,
 )
 from reliable_channel._plugins.hooks import Register, hookimpl
+from reliable_channel.diagnostics import MessageMissing, RepairRequested
 from reliable_channel.errors import PluginError
-from reliable_channel.events import MessageMissing, RepairRequested
 from reliable_channel.options import RepairOptions
 from reliable_channel.sds.log.kept_messages import REPAIR_CACHE
 from reliable_channel.sds.message import HistoryEntry

@@ -12,8 +12,8 @@ from reliable_channel import ChannelHub, ChannelOptions, ReliableChannel
 from reliable_channel._plugins.hooks import Register, hookimpl
 from reliable_channel._plugins.loading import process_registry, registry_with
 from reliable_channel._plugins.resolve import make_wire_profile
+from reliable_channel.diagnostics import MessageMissing, MessageRejected, RejectionReason
 from reliable_channel.errors import PluginError, StateMismatch
-from reliable_channel.events import MessageMissing, MessageRejected, RejectionReason
 from reliable_channel.hub import channel_of
 from reliable_channel.options import Limits
 from reliable_channel.segmentation import Segment

@@ -15,7 +15,8 @@ import pytest
 from reliable_channel import MessageReceived, MessageSent
 from reliable_channel._contracts import repair_policies
 from reliable_channel.config import flat
-from reliable_channel.events import JournalDegraded, record
+from reliable_channel.diagnostics import JournalDegraded
+from reliable_channel.events import record
 from reliable_channel.runtime.journal import Journal
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.transport import MemoryNetwork

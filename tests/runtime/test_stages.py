@@ -9,14 +9,9 @@ import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived, MessageSent, SendFailed
 from reliable_channel._contracts.encryption import DecryptionFailed, EncryptionPair
+from reliable_channel.diagnostics import MessageRejected, RejectionReason
 from reliable_channel.errors import EmptyContent, EncryptionFailed
-from reliable_channel.events import (
-    EphemeralDropped,
-    EphemeralReceived,
-    MessageRejected,
-    RateLimitReached,
-    RejectionReason,
-)
+from reliable_channel.events import EphemeralDropped, EphemeralReceived, RateLimitReached
 from reliable_channel.options import RateLimitOptions
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import listening, make_channel, now_ns

@@ -8,13 +8,14 @@ from typing import Any
 import anyio
 import pytest
 
-from reliable_channel import ChannelOptions, Event, MessageLost, MessageReceived, MessageSent
-from reliable_channel.events import (
+from reliable_channel import ChannelOptions, MessageLost, MessageReceived, MessageSent
+from reliable_channel.diagnostics import (
     MessageMissing,
     RepairRequested,
     TransportDegraded,
     TransportRecovered,
 )
+from reliable_channel.events import AnyEvent
 from reliable_channel.options import Limits
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
@@ -106,7 +107,7 @@ class Author:
         self._network.broadcast(envelope)
 
 
-def ids(events: Sequence[Event]) -> list[str]:
+def ids(events: Sequence[AnyEvent]) -> list[str]:
     return [event.message_id for event in events if isinstance(event, MessageReceived)]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from reliable_channel.config import flat
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.sync_core import SyncCore
-from reliable_channel.events import Event
+from reliable_channel.events import AnyEvent
 from reliable_channel.options import BloomParameters, ChannelOptions
 from reliable_channel.sds.events import Outgoing
 from reliable_channel.sds.receiving import Outcome
@@ -76,7 +76,7 @@ class _Keeper:
         envelope = Envelope(sealed.data, stamp_ns, not sealed.is_stored, sealed.message_hash)
         self._journal.went(outgoing.data, envelope, outgoing.kind.value, now_ms)
 
-    def emitted(self, event: Event | Logged, now_ms: int) -> None:
+    def emitted(self, event: AnyEvent | Logged, now_ms: int) -> None:
         """An event was emitted."""
         if isinstance(event, Logged):
             self._journal.logged(event, now_ms)

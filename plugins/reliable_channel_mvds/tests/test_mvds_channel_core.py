@@ -5,8 +5,9 @@ from mvds_channel_world import OPTIONS, ChannelWorld
 from mvds_world import START_MS
 
 from reliable_channel import DeliveryFailed, MessageAcknowledged, MessageReceived
+from reliable_channel.diagnostics import MessageRejected, RejectionReason
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
-from reliable_channel.events import EphemeralReceived, MessageRejected, RejectionReason
+from reliable_channel.events import EphemeralReceived
 from reliable_channel.options import BloomParameters, ChannelOptions, Limits
 from reliable_channel.spi import CoreContext, Outcome, OutgoingKind, Recorder
 from reliable_channel_mvds import SEED, GroupId, Message, Payload

@@ -12,6 +12,7 @@ import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived, ReliableChannel
 from reliable_channel._plugins.loading import process_registry
+from reliable_channel.diagnostics import MessageRejected, RejectionReason, RepairRequested
 from reliable_channel.engine.outbox import Outbox
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
 from reliable_channel.events import (
@@ -19,9 +20,6 @@ from reliable_channel.events import (
     EphemeralReceived,
     MessageAcknowledged,
     MessageLost,
-    MessageRejected,
-    RejectionReason,
-    RepairRequested,
 )
 from reliable_channel.options import Limits
 from reliable_channel.sds.changes import NO_RECORDER

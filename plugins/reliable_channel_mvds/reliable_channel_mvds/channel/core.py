@@ -14,15 +14,13 @@ from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from hashlib import sha256
 
+from reliable_channel.diagnostics import RejectionReason, SyncReceived, SyncSent
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
 from reliable_channel.events import (
     AcknowledgementSource,
     DeliveryFailed,
     EphemeralReceived,
     MessageAcknowledged,
-    RejectionReason,
-    SyncReceived,
-    SyncSent,
 )
 from reliable_channel.spi import (
     Arrival,

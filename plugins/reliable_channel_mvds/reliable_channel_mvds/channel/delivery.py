@@ -3,7 +3,8 @@
 from collections import deque
 from collections.abc import Sequence
 
-from reliable_channel.events import MessageReceived, MessageRejected, RejectionReason
+from reliable_channel.diagnostics import MessageRejected, RejectionReason
+from reliable_channel.events import MessageReceived
 from reliable_channel.spi import (
     CHANNEL,
     Arrival,

@@ -24,7 +24,8 @@ from reliable_channel import (
     ReliableChannel,
     SendFailed,
 )
-from reliable_channel.events import StateDegraded, TransportDegraded
+from reliable_channel.diagnostics import TransportDegraded
+from reliable_channel.events import StateDegraded
 from reliable_channel.spi import (
     Batch,
     Envelope,

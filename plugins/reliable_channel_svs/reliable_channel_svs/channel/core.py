@@ -9,8 +9,9 @@ timestamp and id, and so equal for all members with the same messages.
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from reliable_channel.diagnostics import RepairRequested
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
-from reliable_channel.events import DeliveryFailed, RepairRequested
+from reliable_channel.events import DeliveryFailed
 from reliable_channel.spi import (
     CHANNEL,
     Arrival,
