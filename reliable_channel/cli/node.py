@@ -151,8 +151,10 @@ def node(
             listen=_listen(_values(LISTEN, given)),
             relay_peers=relay_peer or (),
             service_nodes={
-                kind: given[name] for kind in SERVICES if (name := f"{kind}_node") in given
-            },  # type: ignore[misc]
+                kind: given[name]  # type: ignore[misc]
+                for kind in SERVICES
+                if (name := f"{kind}_node") in given
+            },
             started=started,
             listening=listening,
             bound=BOUND,
@@ -208,7 +210,7 @@ def _with_flags() -> Any:
             inspect.Parameter(
                 _parameter(flag),
                 inspect.Parameter.KEYWORD_ONLY,
-                annotation=Annotated[kind | None, option],  # type: ignore[operator]
+                annotation=Annotated[kind | None, option],
                 default=None,
             )
         )

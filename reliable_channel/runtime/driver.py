@@ -11,7 +11,7 @@ from ..engine.logged import Logged
 from ..engine.outbox import Item
 from ..engine.steps import Step
 from ..engine.sync_core import Arrival
-from ..events import Event
+from ..events import AnyEvent
 from ..transport.base import Envelope, Received, Source
 from .event_log import EventLog
 from .event_stream import EventStream
@@ -110,7 +110,7 @@ class Driver:
         self.to_fetch.notify()
         self.to_catch_up.notify()
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: AnyEvent) -> None:
         """Emit an event of the runtime's own, after those that wait to be written."""
         self.engine.emit(event)
         self.finish()
@@ -127,7 +127,7 @@ class Driver:
             if step.outgoing:
                 self.to_send.notify_one()
 
-    def emit_now(self, event: Event, now_ms: int) -> None:
+    def emit_now(self, event: AnyEvent, now_ms: int) -> None:
         """Show an event to the journal, the observers and the readers, at once."""
         if self._journal is not None:
             self._journal.event(event, now_ms)

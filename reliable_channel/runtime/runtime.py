@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
-from dataclasses import asdict
 from functools import partial
 from random import Random
 from time import monotonic_ns, time_ns
@@ -14,6 +13,8 @@ from anyio.abc import TaskGroup
 from .._contracts.signing import Signing
 from .._message_log import Log
 from .._monotonic_wall_clock import MonotonicWallClock
+from ..config import flat
+from ..diagnostics import JournalDegraded, ReaderFellBehind
 from ..engine.engine import Engine, is_restart, spent_in
 from ..engine.rate_limit import Budget
 from ..engine.requests import Accepted
@@ -21,7 +22,7 @@ from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
 from ..engine.sync_core import CoreContext, Policies, SyncCore
 from ..errors import StateCorrupt
-from ..events import Event, JournalDegraded, ReaderFellBehind
+from ..events import AnyEvent
 from ..explanation import Explanation
 from ..health import ChannelHealth
 from ..options import ChannelOptions
@@ -125,7 +126,7 @@ class Runtime:
             spent=spent,
         )
         self._stream = EventStream(
-            options.event_buffer_limit,
+            options.limits.events,
             Backlog(self._content),
             confirm=None if state is None else self._confirm,
             fell_behind=self._fell_behind,
@@ -304,7 +305,7 @@ class Runtime:
             log if own else None,
         )
 
-    async def confirm(self, event: Event) -> None:
+    async def confirm(self, event: AnyEvent) -> None:
         """The application has handled an event; return once that is written."""
         self._confirm(event)
         if self._writer is not None:
@@ -350,7 +351,7 @@ class Runtime:
         if self._journal is not None and self._journal.gap is not None:
             warnings.append(f"journal: {self._journal.gap.reason}")
         status, unread = self.sync_status.current(), self._stream.behind
-        if unread > self.options.event_buffer_limit:
+        if unread > self.options.limits.events:
             warnings.append(f"a reader of events() is {unread} events behind")
         if status.different_from:
             lost = ", and no participant can repair that" if status.repair_failed else ""
@@ -382,13 +383,13 @@ class Runtime:
             at_ms=now_ms,
             wanted_from_ms=None if goes_on else self._listen_from_ms,
             log_length=len(log),
-            options=asdict(self.options),
+            options=flat(self.options),
             has_store=self._asks_store,
         )
         if goes_on:
             self._journal.restored(log, now_ms)
 
-    def _confirm(self, event: Event) -> None:
+    def _confirm(self, event: AnyEvent) -> None:
         if self.engine.confirm(event):
             self._driver.finish()
 

@@ -13,8 +13,9 @@ import pytest
 from reliable_channel import ChannelHub, ReliableChannel
 from reliable_channel._contracts.plugin_code import TRACE
 from reliable_channel._topic_reader import topic_transport
+from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded
 from reliable_channel.errors import ChannelUnavailable
-from reliable_channel.events import MessageSent, NodeHealthChanged, TransportDegraded, record
+from reliable_channel.events import MessageSent, record
 from reliable_channel.spi import Register, hookimpl
 from reliable_channel.transport import MemoryNetwork, MemoryTransport, TransportError
 from tests.channel.world import QUICK, Told, listening

@@ -4,16 +4,16 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic
 
+from reliable_channel.diagnostics import SegmentDiscarded
 from reliable_channel.engine.engine import Engine
 from reliable_channel.engine.steps import Step
 from reliable_channel.events import (
+    AnyEvent,
     DeliveryFailed,
-    Event,
     MessageAcknowledged,
     MessageLost,
     MessageReceived,
     PayloadDropped,
-    SegmentDiscarded,
     SendFailed,
 )
 from reliable_channel.sds.receiving import Arrival, Outcome
@@ -70,7 +70,7 @@ class Driver(Generic[C]):
         self.has_in_hand: Callable[[str], bool] = lambda _: False
         """Whether an own message is on its way to the node."""
         self._rings_at_ms: int | None = None
-        self.tell: Callable[[Event], None] | None = None
+        self.tell: Callable[[AnyEvent], None] | None = None
         """Takes what the application must not miss, where it can confirm."""
         self._notes: deque[_Call] = deque()
         """What the watch learns when the step of that number is on disk."""
