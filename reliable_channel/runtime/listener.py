@@ -38,7 +38,7 @@ class Intake:
                 # Not remembered: a key that opens it may yet come (rotation), and Store give it
                 # again.
                 return Arrival(Outcome.REJECTED)
-        return self._driver.received(payload, received)
+        return self._driver.take(payload, received)
 
 
 class Listener:
