@@ -231,7 +231,7 @@ class CommunityRequestToLeave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityUserKicked:
-    """The owner tells a member of an encrypted community that it was removed: the description that
+    """The owner notifies a member of an encrypted community of its removal: the description that
     says so is encrypted with a key that it does not get."""
 
     clock: int
