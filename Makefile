@@ -90,7 +90,8 @@ fuzz: $(READY) ## every decoder, for FUZZ_SECONDS=600 in all; ARGS="sds_spec" fu
 vectors: $(READY) ## the golden vectors of other implementations
 	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku \
 		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs \
-		tests/vectors/data/status tests/vectors/data/status-real tests/vectors/data/libp2p
+		tests/vectors/data/status tests/vectors/data/status-real tests/vectors/data/status-ratchet \
+		tests/vectors/data/libp2p
 
 interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells; TABLE=docs/interop.md writes its table), MVDS, SVS, a Status bot
 	@INTEROP_FULL=$(FULL) INTEROP_TABLE=$(TABLE) $(BIN)/python -m pytest $(if $(TABLE),interop/waku,interop) -s $(ARGS)
