@@ -50,6 +50,9 @@ class BotOptions:
     """What commands begin with; a mention of the bot does as well."""
     display_name: str = ""
     """What the bot calls itself."""
+    image: str | Path | None = None
+    """File of the bot's picture: PNG, JPEG, GIF or WebP. A larger one than 40 kB is made smaller
+    where Pillow is installed (`reliable-channel-status[images]`)."""
     reliability: Reliability = word("plain", get_args(Reliability))
     """How the bot speaks in communities: `sds`, inside an SDS channel a community, or `plain`, for
     clients that cannot read that yet. It reads both, and public chats are always plain."""
