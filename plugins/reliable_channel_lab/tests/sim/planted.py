@@ -1,7 +1,6 @@
 """Plausible defects, planted on purpose, to show that the simulation finds them.
 
-`python -m tests.plugins.lab.sim.planted` runs seeds with each and prints how many broke a promise,
-and which.
+Run as a program, it runs seeds with each and prints how many broke a promise, and which.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""`python -m tests.plugins.conformance.kit.broken_peer DEFECT …`: our peer with one rule broken."""
+"""`python broken_peer.py DEFECT …`: our peer with one rule broken."""
 
 import os
 import sys
