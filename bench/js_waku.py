@@ -36,7 +36,7 @@ class JsWaku:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._folder = tempfile.TemporaryDirectory(prefix="sds-bench-")
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")
         self._process = subprocess.Popen(
             [node.node, "--expose-gc", f"--max-old-space-size={HEAP_MIB}", "peer.mjs"],
             cwd=JS,

@@ -20,7 +20,7 @@ def test_every_name_is_there(name: str) -> None:
 def test_what_type_checkers_see_is_what_there_is() -> None:
     seen = {
         alias.name: node.module
-        for node in ast.walk(ast.parse(SOURCE.read_text()))
+        for node in ast.walk(ast.parse(SOURCE.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.level == 1
         for alias in node.names
     }

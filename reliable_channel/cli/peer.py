@@ -23,6 +23,7 @@ import typer
 from ..errors import ReliableChannelError
 from ..events import MessageReceived, record
 from .channel_flags import ChannelArguments, with_channel_flags
+from .console import needs_input
 
 if TYPE_CHECKING:
     from ..channel import ReliableChannel
@@ -46,6 +47,7 @@ def peer(
 ) -> None:
     """Take part in a channel: commands are JSON lines on standard input, events on standard
     output."""
+    needs_input()
     anyio.run(_main, arguments, manual_confirm)
 
 

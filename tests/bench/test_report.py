@@ -31,7 +31,9 @@ def test_rows_have_the_keys_that_readers_expect_and_null_for_what_was_not_run(
     tmp_path: Path,
 ) -> None:
     write_json(full_report(), tmp_path / "results" / "latest.json")
-    first, large = json.loads((tmp_path / "results" / "latest.json").read_text())["receive"]
+    first, large = json.loads((tmp_path / "results" / "latest.json").read_text(encoding="utf-8"))[
+        "receive"
+    ]
     assert list(first) == list(large) == ROW_KEYS
     assert (first["ratio"], first["floor_ratio"]) == (300.0, 1.5)
     assert large["js_waku_us"] is large["ratio"] is None

@@ -136,7 +136,7 @@ async def attacker(name: str, target: str, address: str, seconds: float) -> None
 
 
 def memory_mib(pid: int | str) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
