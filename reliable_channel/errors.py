@@ -1,13 +1,16 @@
 """The errors of `ReliableChannel`: `except ReliableChannelError` catches all of them.
 
-Wrong arguments raise `ValueError` or `TypeError` at the call. Expected outcomes (lost, rejected,
-not acknowledged) are events, not errors. Transports, encryptions and signings raise
-`TransportError`, `DecryptionFailed` and `NotProven` to the channel, which have the same root.
+Wrong arguments raise `ValueError` or `TypeError` at the call, and those of `from_config`
+`SettingsError`. Expected outcomes (lost, rejected, not acknowledged) are events, not errors.
+Transports, encryptions and signings raise `TransportError`, `DecryptionFailed` and `NotProven` to
+the channel, which have the same root.
 
 ReliableChannelError
 ├── EncryptionFailed        the given encryption raised an error; nothing was sent
 ├── ChannelClosed           the channel is not open: use it inside `async with`
+├── LeftOutOfOrder          `async with` is left by another task, or before what it contains
 ├── ChannelUnavailable      opening failed: the node does not answer, or not as expected
+├── SettingsError           the environment or a file has a wrong value; a ValueError, too
 ├── PluginError             a plugin cannot be loaded or used; the text names it
 ├── StateError              the state given with `state=` cannot be used
 │   ├── StateUnavailable    it cannot be read or written now
@@ -30,14 +33,6 @@ from .sds.errors import (
     ReliableChannelError,
     SdsError,
 )
-from .state.errors import (
-    StateCorrupt,
-    StateError,
-    StateInUse,
-    StateMismatch,
-    StateUnavailable,
-    StateVersionTooNew,
-)
 
 __all__ = [
     "ChannelClosed",
@@ -45,11 +40,13 @@ __all__ = [
     "ContentTooLong",
     "EmptyContent",
     "EncryptionFailed",
+    "LeftOutOfOrder",
     "MessageIdInUse",
     "OutgoingBufferFull",
     "PluginError",
     "ReliableChannelError",
     "SdsError",
+    "SettingsError",
     "StateCorrupt",
     "StateError",
     "StateInUse",
@@ -67,8 +64,19 @@ class ChannelClosed(ReliableChannelError):
     """The channel is not open."""
 
 
+class LeftOutOfOrder(ReliableChannelError):
+    """A block of `async with` was not left last; the channel is open as before."""
+
+
 class ChannelUnavailable(ReliableChannelError):
     """The channel could not be opened; the cause says which call to the node failed and why."""
+
+
+class SettingsError(ReliableChannelError, ValueError):
+    """A setting of the environment or of a file is wrong; the text names it and its place.
+
+    `run` prints the text instead of a traceback, and ends the program with exit status 2.
+    """
 
 
 class PluginError(ReliableChannelError):
@@ -76,3 +84,32 @@ class PluginError(ReliableChannelError):
 
     The text names the plugin. Later errors of its code keep their type and name it in a note.
     """
+
+
+class StateError(ReliableChannelError):
+    """Root of what state stores raise."""
+
+    retryable = False
+    """Whether the same call may succeed later."""
+
+
+class StateUnavailable(StateError):
+    """The state cannot be read or written at the moment."""
+
+    retryable = True
+
+
+class StateInUse(StateError):
+    """Another process, or another channel of this one, has the state open."""
+
+
+class StateMismatch(StateError):
+    """The state belongs to another channel, participant or dialect."""
+
+
+class StateVersionTooNew(StateError):
+    """The state was written by a newer version of this package."""
+
+
+class StateCorrupt(StateError):
+    """The file is no state, or a damaged one."""

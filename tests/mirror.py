@@ -77,6 +77,11 @@ class Mirror:
         own = package.own_tests(module)
         return own or [self.root / each.tests for each in self._matching(module)]
 
+    def modules(self) -> Iterator[Path]:
+        """Yield what is to be tested."""
+        for package in self._packages:
+            yield from package.modules()
+
     def problems(self) -> Iterator[str]:
         """What is against the rule, one line each."""
         used: set[str] = set()

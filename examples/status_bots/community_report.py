@@ -4,8 +4,8 @@
     python community_report.py archive/ COMMUNITY --tables tables/
 
 It reads a node's Store, the SQLite or PostgreSQL database of one, or the Parquet files that
-`reliable-channel archive` wrote, with the keys that every member has. --tables also writes each
-table as JSON lines. docs/status-communities.md lists the columns.
+`reliable-channel audit archive` wrote, with the keys that every member has. --tables also writes
+each table as JSON lines. docs/status-communities.md lists the columns.
 """
 
 import argparse

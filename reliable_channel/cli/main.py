@@ -6,10 +6,12 @@ import sys
 import threading
 from contextlib import suppress
 from textwrap import fill
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
+from .._terminal_text import is_text
 from .._version import __version__
 from .console import PrintableFormatter, errors
 from .exit_codes import ExitCode
@@ -40,6 +42,16 @@ STATE_COMMANDS: Final = {
     "restore": "Put a copy in the place of a file; the earlier file stays beside it.",
 }
 """Those of the group `state`."""
+PACKAGES: Final = {
+    "audit": "reliable-channel-audit",
+    "bot": "reliable-channel-status",
+    "check": "reliable-channel-audit",
+    "conformance": "reliable-channel-conformance",
+    "simulate": "reliable-channel-lab",
+    "sweep": "reliable-channel-lab",
+    "watch": "reliable-channel-watch",
+}
+"""Packages of the commands that plugins of this project add."""
 HELP_COLUMNS: Final = 76
 EXIT_CODES: Final = "\b\nExit status:\n" + "\n".join(
     fill(f"{code.value:3}  {code.meaning}", HELP_COLUMNS, subsequent_indent=5 * " ")
@@ -48,9 +60,29 @@ EXIT_CODES: Final = "\b\nExit status:\n" + "\n".join(
 """The list for the end of the help; `\\b` keeps its lines."""
 
 
+class Program(TyperGroup):
+    """The commands; their errors are ours before click takes a closed pipe for its own."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; an error of ours ends it in words."""
+        with errors():
+            return super().invoke(ctx)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command of the first word.
+
+        Raises:
+            click.UsageError: there is none; the text names the package that brings it.
+        """
+        if args and args[0] not in self.commands and (package := PACKAGES.get(args[0])):
+            ctx.fail(f"the command {args[0]!r} is part of {package}; pip install {package}")
+        return super().resolve_command(ctx, args)
+
+
 def command_line() -> typer.Typer:
     """The command line with all its commands, those of plugins included."""
     app = typer.Typer(
+        cls=Program,
         name="reliable-channel",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -93,6 +125,7 @@ def run() -> NoReturn:
     status: int | str | None = 0
     try:
         with errors():
+            _check_arguments()
             try:
                 command_line()()
             except SystemExit as end:
@@ -103,6 +136,13 @@ def run() -> NoReturn:
         sys.excepthook(*sys.exc_info())
         status = ExitCode.DEFECT
     _leave(status)
+
+
+def _check_arguments() -> None:
+    for argument in sys.argv[1:]:
+        if not is_text(argument):
+            encoding = sys.getfilesystemencoding()
+            raise ValueError(f"an argument must be text in {encoding} (got {argument!r})")
 
 
 def _leave(status: int | str | None) -> NoReturn:

@@ -200,7 +200,7 @@ def test_members_pin_where_the_description_lets_them(all_may: bool) -> None:
             user.does(payload_builders.pin(room, said, True), room)
         asked = alice.says("!pin", channel=GENERAL)
         tester.wait(61)  # the bot's own pin comes back
-        state = bot._running._inbox.conversation.message(asked)  # type: ignore[union-attr]
+        state = bot._running._inbox.conversation.message(asked)  # type: ignore[union-attr]  # noqa: SLF001
         assert state is not None and state.is_pinned == all_may
     assert told == [True] * all_may
 

@@ -149,14 +149,14 @@ def test_what_was_decided_before_a_crash_is_published_after_it() -> None:
         reader = tester.client(COMMUNITY)
         tester.user("Alice", ALICE).requests_to_join(COMMUNITY)
         assert [request.display_name for request in owner.owned.requests] == ["Alice"]
-        owner.owned._node.accept((ALICE.public_key,), tester.now_ms())
-        owner.owned._memory.save()  # and no further: the process is killed here
+        owner.owned._node.accept((ALICE.public_key,), tester.now_ms())  # noqa: SLF001
+        owner.owned._memory.save()  # and no further: the process is killed here  # noqa: SLF001
         tester.crash()
         tester.start()
         tester.wait(2)
         assert reader.description is not None
         assert ALICE.public_key.hex in reader.description.members
-        assert not list(owner.owned._node.unanswered())
+        assert not list(owner.owned._node.unanswered())  # noqa: SLF001
 
 
 def test_a_request_in_the_second_in_which_the_bot_began_is_told_of() -> None:

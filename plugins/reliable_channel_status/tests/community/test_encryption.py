@@ -23,6 +23,7 @@ from reliable_channel_status import (
 )
 from reliable_channel_status.bot import Message, OutboxFull, StatusBot
 from reliable_channel_status.bot.outbox import ASK_KEYS_MS
+from reliable_channel_status.bot.session import Session
 from reliable_channel_status.community.member_keys import ASKED_AGAIN_MS, REKEY_MS
 from reliable_channel_status.testing import BotTester, FakeOwner
 from reliable_channel_status.testing.fake_user import key_of
@@ -30,6 +31,10 @@ from reliable_channel_status.wire.sealing import NS_PER_MS
 
 GROUP: Final = COMMUNITY.public_key.compressed
 IDENTITY: Final = key_of("the owner's client")
+
+
+def session(bot: StatusBot) -> Session:
+    return bot._now()  # noqa: SLF001
 
 
 def encrypted_bot() -> StatusBot:
@@ -121,12 +126,12 @@ def test_restarts_keep_keys_and_write_on() -> None:
     with BotTester(owner, community_key=OWNER) as tester:
         tester.starts(guest.bot, "guest")
         tester.wait(5)
-        before = owner._now().group_keys.current(GROUP)
+        before = session(owner).group_keys.current(GROUP)
         tester.crash()
         tester.start()
         tester.wait(5)
         assert owner.owned.is_active, "its own description is read as its own"
-        assert owner._now().group_keys.current(GROUP) == before
+        assert session(owner).group_keys.current(GROUP) == before
         tester.run(owner.channel(GENERAL).send("again"))
         tester.wait(5)
         assert heard == ["again"]
@@ -316,7 +321,7 @@ def test_a_flood_of_keys_waits_for_the_node(monkeypatch: pytest.MonkeyPatch) -> 
         for one in people:
             tester.user("one", one).requests_to_join(COMMUNITY)
         tester.wait(5)
-        memory, refused = owner._now().memory, 3
+        memory, refused = session(owner).memory, 3
         say = memory.say
 
         def full(once: str, *arguments: Any) -> None:
@@ -341,9 +346,9 @@ def test_a_key_is_replaced_after_two_days() -> None:
         tester.user("Alice", ALICE).requests_to_join(COMMUNITY)
         reader = tester.client(COMMUNITY, key=ALICE)
         tester.wait(5)
-        before = owner._now().group_keys.current(GROUP)
+        before = session(owner).group_keys.current(GROUP)
         tester.wait(REKEY_MS / 1000 + 600)
-        assert owner._now().group_keys.current(GROUP) != before
+        assert session(owner).group_keys.current(GROUP) != before
         tester.run(owner.channel(GENERAL).send("with the new one"))
         tester.wait(5)
         assert reader.texts == ["with the new one"]

@@ -13,11 +13,11 @@ from typing import Any
 from unittest.mock import patch
 
 from reliable_channel.engine.engine import Engine
+from reliable_channel.engine.pending_events import PendingEvents
 from reliable_channel.engine.rate_limit import RateLimit
-from reliable_channel.engine.repairs import RepairPlan, Repairs
+from reliable_channel.engine.recovery import RepairPlan, Repairs
 from reliable_channel.engine.requests import Idempotency, Requests
 from reliable_channel.engine.segments import Segments
-from reliable_channel.engine.unconfirmed import Unconfirmed
 from reliable_channel.events import MessageAcknowledged
 from reliable_channel.sds.adaptive import comparison
 from reliable_channel.sds.adaptive.causal_frontier import Heads
@@ -34,7 +34,7 @@ from reliable_channel_lab.sim.self_tuning import draw_self_tuning
 
 def lost_ack() -> AbstractContextManager[Any]:
     """Sync messages are not looked through for acknowledgements."""
-    review = Receiver._review
+    review = Receiver._review  # noqa: SLF001
 
     def forgetful(self: Receiver, message: Message, *rest: Any) -> None:
         if message.kind is not MessageKind.SYNC:
@@ -55,7 +55,7 @@ def filter_not_rolled() -> AbstractContextManager[Any]:
 
 def buffered_counts_as_met() -> AbstractContextManager[Any]:
     """A dependency that has arrived and waits itself is waited for no more, as in js-waku."""
-    note_unmet = Receiver._note_unmet
+    note_unmet = Receiver._note_unmet  # noqa: SLF001
 
     def careless(self: Receiver, *arguments: Any) -> set[str]:
         return note_unmet(self, *arguments) - self._state.incoming_buffer.parked.keys()
@@ -98,7 +98,7 @@ def differs_in_silence() -> AbstractContextManager[Any]:
 
 
 def difference_forgotten() -> AbstractContextManager[Any]:
-    """Others that differ are forgotten before they had another turn to speak."""
+    """Peers that differ are forgotten before they had another turn to speak."""
     return patch.object(comparison, "FORGET_MS", 40_000)
 
 
@@ -118,15 +118,15 @@ def difference_of_another() -> AbstractContextManager[Any]:
 def confirmed_in_memory_alone() -> AbstractContextManager[Any]:
     """A confirmation is not written: a restart emits again what was confirmed."""
 
-    def forget(self: Unconfirmed, numbers: tuple[int, ...]) -> None:
+    def forget(self: PendingEvents, numbers: tuple[int, ...]) -> None:
         self._rows -= len(numbers)
 
-    return patch.object(Unconfirmed, "_forget", forget)
+    return patch.object(PendingEvents, "_forget", forget)
 
 
 def reports_not_written() -> AbstractContextManager[Any]:
     """Reports are emitted and not numbered: a crash before they are confirmed loses them."""
-    return patch.object(Unconfirmed, "report", lambda *_: None)
+    return patch.object(PendingEvents, "report", lambda *_: None)
 
 
 def keys_forgotten() -> AbstractContextManager[Any]:
@@ -136,12 +136,12 @@ def keys_forgotten() -> AbstractContextManager[Any]:
 
 def last_segment_confirmed() -> AbstractContextManager[Any]:
     """To confirm a long payload confirms its last segment: the others come again, and wait."""
-    account = Unconfirmed.account
+    account = PendingEvents.account
 
-    def careless(self: Unconfirmed, event: Any, numbers: tuple[int, ...]) -> None:
+    def careless(self: PendingEvents, event: Any, numbers: tuple[int, ...]) -> None:
         account(self, event, numbers[-1:])
 
-    return patch.object(Unconfirmed, "account", careless)
+    return patch.object(PendingEvents, "account", careless)
 
 
 def given_up_in_silence() -> AbstractContextManager[Any]:
@@ -187,7 +187,7 @@ def stored_once_looked() -> AbstractContextManager[Any]:
 
     def trusting(self: Engine, message_hash: bytes) -> None:
         in_store(self, message_hash)
-        for each in list(self.confirmation._message_ids):
+        for each in list(self.confirmation._message_ids):  # noqa: SLF001
             in_store(self, each)
 
     return patch.object(Engine, "in_store", trusting)
@@ -200,7 +200,7 @@ def heads_forgotten() -> AbstractContextManager[Any]:
 
 def others_wait_for_store() -> AbstractContextManager[Any]:
     """While Store does not answer, other participants are not asked either."""
-    decide = Repairs._decide
+    decide = Repairs._decide  # noqa: SLF001
 
     def waiting(self: Repairs, plan: RepairPlan, now_ms: int) -> None:
         decide(self, plan, now_ms)
