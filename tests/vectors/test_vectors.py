@@ -243,7 +243,7 @@ def test_nim_vectors_of_any_channel_hold(channel_id: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("options", "differing"),
-    [({}, 0), ({"unknown_references_limit": 1}, 1), ({"no_such_option": 1}, 7)],
+    [({}, 0), ({"limits_unknown_references": 1}, 1), ({"no_such_option": 1}, 7)],
 )
 def test_options_of_nim_vectors_are_those_of_the_file(
     options: dict[str, int], differing: int, tmp_path: Path
@@ -254,9 +254,9 @@ def test_options_of_nim_vectors_are_those_of_the_file(
 
 def test_options_of_a_nim_case_are_its_own(tmp_path: Path) -> None:
     def plant(document: Any) -> None:
-        document["options"] = {"unknown_references_limit": 1}
+        document["options"] = {"limits_unknown_references": 1}
         for case in document["dependencies"]:
-            case["options"] = {"unknown_references_limit": 10}
+            case["options"] = {"limits_unknown_references": 10}
 
     assert _differences("nim-sds", "nim_wire", plant, tmp_path) == 0
 
