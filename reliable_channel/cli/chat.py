@@ -29,7 +29,7 @@ from ..events import (
     TransportRecovered,
 )
 from .channel_flags import ChannelArguments, with_channel_flags
-from .console import out, terminal_restored
+from .console import needs_input, out, terminal_restored
 from .own_messages import EXPLAINED, OwnMessages
 from .personal import personal_channel
 from .screen import Screen
@@ -66,6 +66,7 @@ def chat(arguments: ChannelArguments) -> None:
 
     `/who` shows the participants, `/why` what happened to your messages, `/help` all commands.
     """
+    needs_input()
     with terminal_restored():
         if sys.stdout.isatty() and not logging.root.handlers:
             # What the log warns of is shown in the conversation; lines between would tear it.
@@ -187,7 +188,7 @@ class Conversation:
     async def _send(self, line: str) -> None:
         try:
             request = await self._channel.send(line.encode())
-        except (SdsError, StateError) as error:
+        except (SdsError, StateError, UnicodeEncodeError) as error:
             self.screen.show(Text(f"not sent: {error}", "red"))
             return
         shown = None

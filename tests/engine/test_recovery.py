@@ -62,7 +62,7 @@ def test_others_are_asked_when_the_policy_says_and_not_before() -> None:
     assert not bob.core.repair_requests.planned()
     bob.repairs.step(NOW_MS + WAIT_MS)
     assert bob.core.repair_requests.planned().keys() == {"u"}
-    assert bob.agenda.next_ms is None
+    assert not bob.agenda.next_ms
 
 
 def test_whose_time_is_over_is_asked_for_at_once() -> None:
@@ -78,20 +78,20 @@ def test_others_are_asked_after_a_look_if_the_policy_says_so_then() -> None:
     bob = Bob()
     bob.asks_after_looks = 1
     bob.receive(forge("m", after=["u"]))
-    assert bob.agenda.next_ms is None
+    assert not bob.agenda.next_ms
     bob.last_shown(NOW_MS)
     assert bob.agenda.next_ms == NOW_MS + WAIT_MS
     bob.repairs.step(NOW_MS + WAIT_MS)
     assert bob.core.repair_requests.planned().keys() == {"u"}
     bob.last_shown(NOW_MS + WAIT_MS)
-    assert bob.agenda.next_ms is None  # asked once; the core does the rest
+    assert not bob.agenda.next_ms  # asked once; the core does the rest
 
 
 def test_nobody_is_asked_for_what_came_meanwhile() -> None:
     bob = Bob()
     bob.receive(forge("m", after=["u"]))
     bob.receive(forge("u"))
-    assert bob.agenda.next_ms is None
+    assert not bob.agenda.next_ms
     bob.repairs.step(NOW_MS + WAIT_MS)
     assert not bob.core.repair_requests.planned()
 
@@ -228,7 +228,7 @@ def test_a_policy_may_put_off_or_call_off_what_it_had_planned() -> None:
     bob.repairs.step(NOW_MS + WAIT_MS)
     assert not bob.core.repair_requests.planned()
     bob.repairs.tried(bob.repairs.plans(NOW_MS), (), NOW_MS)
-    assert bob.agenda.next_ms is None
+    assert not bob.agenda.next_ms
     bob.repairs.step(NOW_MS + 2 * WAIT_MS)
     assert not bob.core.repair_requests.planned()
 

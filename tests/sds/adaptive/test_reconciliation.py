@@ -198,7 +198,7 @@ def test_a_hostile_member_makes_others_work_within_a_budget(said: Reconciling) -
     for second in range(20):
         for _ in range(10):
             member.it.hear(said, "other", 0, second * 1_000)
-        assert len(member.it._plan.ranges) <= MAX_RANGES
+        assert len(member.it._plan.ranges) <= MAX_RANGES  # noqa: SLF001
         assert member.it.inbox.size_bytes <= INBOX_BYTES
         member.it.inbox = Inbox()
         for now_ms in range(second * 1_000, second * 1_000 + 1_000, 100):

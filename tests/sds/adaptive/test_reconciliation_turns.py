@@ -334,7 +334,7 @@ def test_so_much_is_remembered_of_what_was_described(
 ) -> None:
     member = member_of(range(MAX_SAID + 1))
     for number in (*range(MAX_SAID), *again, *range(MAX_SAID, MAX_SAID + more)):
-        member.it._hear_list(listed((number, number + 1), [number]).lists[0], [], 0)
+        member.it._hear_list(listed((number, number + 1), [number]).lists[0], [], 0)  # noqa: SLF001
     hear(member, Reconciling((other(MAX_SAID - 1, MAX_SAID), other(1, 2), other(0, 1))))
     assert take(member, DRAW_MS) == [(number, number + 1) for number in forgotten]
 
@@ -380,8 +380,8 @@ def test_a_gap_that_another_one_asked_for_is_not_asked_for_here(theirs: list[int
     hear(member, listed((20, 30), [21, 22], STRANGE))
     differs(member, other())
     hear(member, listed((20, 30), theirs))
-    assert member.it._question is not None
-    assert member.it._question.due_ms == NEXT_SCALES * SCALE_MS + DRAW_MS
+    question = member.it._question  # noqa: SLF001
+    assert question is not None and question.due_ms == NEXT_SCALES * SCALE_MS + DRAW_MS
     assert take(member, DRAW_MS) == []
 
 
