@@ -282,8 +282,7 @@ class Engine:
         message_id = self.core.send_ephemeral(content, now_ms, timestamp_ns=now_ns)
         refusal = None if self.limit is None else self.limit.refuses_ephemeral(now_ms)
         if refusal is not None:
-            for _ in self.core.outgoing():
-                pass  # it was all that waited here
+            self.core.outgoing()  # it was all that waited here
             self._events.append(EphemeralDropped(message_id, refusal))
         return message_id
 
@@ -370,7 +369,8 @@ class Engine:
     def listened(self, at_ms: int) -> None:
         """The transport was listened to. Written with the next step: a quiet channel writes
         nothing."""
-        self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
+        if self._recorder.records:
+            self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
 
     def is_known(self, message_hash: bytes) -> bool:
         """Whether a message in Store is own, came by itself, or was handled."""
@@ -492,7 +492,7 @@ class Engine:
             events += self._translation.public(event, now_ms)
         if self._pending_events is not None and (dropped := self._pending_events.newly_dropped()):
             events.append(PendingEventsDropped(dropped))
-        outgoing, accepted = list(core.outgoing()), self._accepted
+        outgoing, accepted = core.outgoing(), self._accepted
         if self.unwritten is None:
             if not (events or outgoing):
                 return ()

@@ -6,7 +6,7 @@ written it is withdrawn, and not emitted.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,7 +37,7 @@ class Step:
 
     changes: Changes
     events: list[AnyEvent | Logged]
-    outgoing: list[Outgoing]
+    outgoing: Sequence[Outgoing]
     accepted: Accepted | None = None
     """The own message that is withdrawn if the step cannot be written."""
 

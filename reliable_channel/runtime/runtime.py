@@ -128,7 +128,7 @@ class Runtime:
         self._stream = EventStream(
             options.limits.events,
             Backlog(self._content),
-            confirm=None if state is None else self._confirm,
+            confirm=None if state is None else lambda event: self._driver.confirm(event),
             fell_behind=self._fell_behind,
         )
         self._content_topic, self._channel_id = content_topic, channel_id
@@ -238,8 +238,7 @@ class Runtime:
         if self._state is None:
             for outgoing in self.engine.outbox.undispatched():
                 reason = "the channel was closed before the transport took it"
-                self.engine.refused(outgoing, reason)
-                self._driver.finish()
+                self._driver.refused(outgoing, reason)
         if self._journal is not None:
             self._journal.closed(self._driver.now_ms())
         self._log.closed()
@@ -258,14 +257,11 @@ class Runtime:
             segments = engine.split(payload)
             engine.check_writable()
             if self._contents is None or not payload:
-                now_ns = driver.now_ns()
-                accepted = engine.send(segments, now_ns, idempotency_key)
+                accepted = driver.send(payload, segments, idempotency_key)
             else:
                 async with self._contents.in_order:
                     segments = await self._contents.encrypt(segments)
-                    now_ns = driver.now_ns()
-                    accepted = engine.send(segments, now_ns, idempotency_key)
-            driver.finish(now_ns // 1_000_000)
+                    accepted = driver.send(payload, segments, idempotency_key)
         if self._writer is None:
             await anyio.lowlevel.checkpoint()
         else:
@@ -278,14 +274,11 @@ class Runtime:
         """Accept an ephemeral message, or drop it with an event where the budget runs short."""
         if self._contents is not None and content:
             (content,) = await self._contents.encrypt([content])
-        message_id = self.engine.send_ephemeral(content, self._driver.now_ns())
-        self._driver.finish()
-        return message_id
+        return self._driver.send_ephemeral(content)
 
     async def cancel(self, message_ids: Sequence[str]) -> bool:
         """Stop publishing and retrying a request; return whether it was pending."""
-        was_pending = self.engine.cancel(message_ids)
-        self._driver.finish()
+        was_pending = self._driver.cancel(message_ids)
         if self._writer is not None:
             await self._writer.written()
         return was_pending
@@ -307,7 +300,7 @@ class Runtime:
 
     async def confirm(self, event: AnyEvent) -> None:
         """The application has handled an event; return once that is written."""
-        self._confirm(event)
+        self._driver.confirm(event)
         if self._writer is not None:
             await self._writer.written()
 
@@ -388,10 +381,6 @@ class Runtime:
         )
         if goes_on:
             self._journal.restored(log, now_ms)
-
-    def _confirm(self, event: AnyEvent) -> None:
-        if self.engine.confirm(event):
-            self._driver.finish()
 
     def _journal_degraded(self, error: OSError) -> None:
         self._driver.emit_now(JournalDegraded(str(error)), self._driver.now_ms())

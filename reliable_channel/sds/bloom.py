@@ -250,8 +250,9 @@ class RollingBloomFilter:
             self._count -= (capacity + 1) // 2
             self.rollovers += 1
             self._changes = None
-        probes = self.layout.probes(message_id)
-        self._current.insert_probes(probes)
+        probes, data = self.layout.probes(message_id), self._current.data
+        for byte, mask in probes:
+            data[byte] |= mask
         if self._changes is not None:
             self._changes.append(probes)
             if len(self._changes) > MAX_CHANGES:
@@ -279,4 +280,4 @@ class RollingBloomFilter:
         return message_id in self._current
 
     def __bytes__(self) -> bytes:
-        return self.layout.form.write(self.parameters, bytes(self._current))
+        return self.layout.form.write(self.parameters, bytes(self._current.data))

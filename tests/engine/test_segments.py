@@ -1,12 +1,14 @@
 """The form in which payloads go: in segments, or bare among those who write them so."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from reliable_channel import MessageReceived
 from reliable_channel.diagnostics import SegmentDiscarded
+from reliable_channel.engine import segments
 from reliable_channel.engine.segments import BARE
 from reliable_channel.events import PayloadDropped, ReceiveProgress
 from reliable_channel.options import Limits
@@ -17,6 +19,7 @@ from reliable_channel.segmentation import (
     LAYOUTS,
     LIP_243_V01,
     NIM_SEGMENTATION,
+    ReassemblyLimits,
     Segment,
     Segmenter,
     SegmentLayout,
@@ -121,6 +124,18 @@ def test_a_bare_payload_that_looks_like_a_segment_is_wrapped_all_the_same() -> N
     outer = recognised(content)
     assert outer is not None
     assert outer[0].payload == inner
+
+
+def test_segments_that_memory_has_no_room_for_are_read_from_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room = partial(ReassemblyLimits, max_buffered_bytes=1, max_sender_buffered_bytes=1)
+    monkeypatch.setattr(segments, "ReassemblyLimits", room)
+    alice = Peer("alice", max_payload_bytes=len(LONG) + 1, **NIM)
+    split = Segmenter(LIP_243_V01, segment_size_bytes=1_000).split
+    (*early, last), *others = (split(bytes([n]) + LONG) for n in range(3))
+    Stranger("bob").says(alice, *early, *others[0][:-1], *others[1][:-1], last)
+    assert [event.content for event in alice.of(MessageReceived)] == [b"\0" + LONG]
 
 
 def test_half_a_payload_is_dropped_with_an_event_in_time() -> None:

@@ -10,7 +10,7 @@ MVDS has no order: each message is delivered as it comes, and stands in the log 
 timestamp that its sender gave it, so that all participants end with the same log.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from hashlib import sha256
 
@@ -332,16 +332,17 @@ class MvdsCore:
         """Whether other messages wait for a missing one; there is no order here."""
         return False
 
-    def events(self) -> Iterator[SdsEvent]:
+    def events(self) -> list[SdsEvent]:
         """Hand out all that happened."""
-        while self._events:
-            yield self._events.popleft()
+        events = list(self._events)
+        self._events.clear()
+        return events
 
-    def outgoing(self) -> Iterator[Outgoing]:
+    def outgoing(self) -> list[Outgoing]:
         """Hand out all that must be broadcast, in order."""
-        outgoing = self._broadcast.outgoing
-        while outgoing:
-            yield outgoing.popleft()
+        outgoing = list(self._broadcast.outgoing)
+        self._broadcast.outgoing.clear()
+        return outgoing
 
     def changes(self) -> Changes:
         """Hand out what changed of what a restart needs."""

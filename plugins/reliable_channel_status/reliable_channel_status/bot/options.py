@@ -51,6 +51,11 @@ class BotOptions:
     """What commands begin with; a mention of the bot does as well."""
     display_name: str = ""
     """What the bot calls itself."""
+    image: Annotated[
+        str | Path | None,
+        Doc("""File of the bot's picture: PNG, JPEG, GIF or WebP. A larger one than 40 kB is made
+        smaller where Pillow is installed (`reliable-channel-status[images]`)."""),
+    ] = None
     reliability: Annotated[
         Reliability,
         Doc("""How the bot speaks in communities: `sds`, inside an SDS channel a community, or
