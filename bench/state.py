@@ -26,10 +26,11 @@ from rich.progress import track
 from rich.table import Table
 
 from bench.workload import CHANNEL_ID, channel_time_ms, message_id, retrieval_hint, traffic
+from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.sds import Limits, SdsOptions, SdsProtocol
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.log.entry import LogEntry
-from reliable_channel.state import ArchiveOverlay, Identity, SqliteStateStore
+from reliable_channel.state import Identity, SqliteStateStore
 
 SIZES: Final = (10_000, 10_000_000)
 ALICE: Final = Identity(CHANNEL_ID, "alice", "spec")

@@ -110,7 +110,7 @@ def _list(found: list[Command]) -> Iterator[str]:
         anchor = command.name.replace(" ", "-")
         words = command.name.removeprefix(f"{PROGRAM} ")
         first = _escaped(command.text.split("\n\n")[0])
-        yield f"| [`{words}`](#{anchor}) | `{of.get(words.split()[0], PROGRAM)}` | {first} |"
+        yield f"| [`{words}`](#{anchor}) | `{of.get(words, PROGRAM)}` | {first} |"
 
 
 def _channel_head() -> Iterator[str]:

@@ -33,14 +33,6 @@ from .sds.errors import (
     ReliableChannelError,
     SdsError,
 )
-from .state.errors import (
-    StateCorrupt,
-    StateError,
-    StateInUse,
-    StateMismatch,
-    StateUnavailable,
-    StateVersionTooNew,
-)
 
 __all__ = [
     "ChannelClosed",
@@ -92,3 +84,32 @@ class PluginError(ReliableChannelError):
 
     The text names the plugin. Later errors of its code keep their type and name it in a note.
     """
+
+
+class StateError(ReliableChannelError):
+    """Root of what state stores raise."""
+
+    retryable = False
+    """Whether the same call may succeed later."""
+
+
+class StateUnavailable(StateError):
+    """The state cannot be read or written at the moment."""
+
+    retryable = True
+
+
+class StateInUse(StateError):
+    """Another process, or another channel of this one, has the state open."""
+
+
+class StateMismatch(StateError):
+    """The state belongs to another channel, participant or dialect."""
+
+
+class StateVersionTooNew(StateError):
+    """The state was written by a newer version of this package."""
+
+
+class StateCorrupt(StateError):
+    """The file is no state, or a damaged one."""

@@ -67,6 +67,7 @@ __all__ = [
     "ObserverSetAside",
     "ObserverSlow",
     "PayloadDropped",
+    "PendingEventsDropped",
     "RateLimitReached",
     "ReaderFellBehind",
     "ReceiveProgress",
@@ -89,7 +90,6 @@ __all__ = [
     "TopicHealthChanged",
     "TransportDegraded",
     "TransportRecovered",
-    "UnconfirmedDropped",
     "record",
 ]
 
@@ -402,13 +402,13 @@ class ReaderFellBehind:
 
 
 @dataclass(frozen=True, slots=True)
-class UnconfirmedDropped:
+class PendingEventsDropped:
     """Too many messages and reports are unconfirmed (with `state`).
 
     The oldest of them will not be emitted again after a restart. The messages stay in the log.
     """
 
-    wire_name: ClassVar[str] = "unconfirmed_dropped"
+    wire_name: ClassVar[str] = "pending_events_dropped"
     count: int
 
 
@@ -437,7 +437,7 @@ Event = (
     | ObserverSlow
     | EventsMissed
     | ReaderFellBehind
-    | UnconfirmedDropped
+    | PendingEventsDropped
 )
 
 _HEX_FIELDS = frozenset({"message_hash", "payload_hash", "retrieval_hint"})

@@ -2,8 +2,8 @@
 
 The public names are those of `reliable_channel`, `.events`, `.errors`, `.options`, `.segmentation`,
 `.sds` and `.sds.declared`, which declares and checks options, also those of a plugin. A plugin that
-uses nothing else works with every version that this one promises to be compatible with. `hooks.py`
-is the manual of the hooks, docs/plugins.md the guide.
+uses nothing else works with every version that this one promises to be compatible with.
+`_plugins/hooks.py` is the manual of the hooks, docs/plugins.md the guide.
 
 Names are loaded when they are used, so that a plugin of one hook does not load what it takes to
 fill the others.
@@ -15,11 +15,20 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from ._contracts.encryption import DecryptionFailed, Encryption, EncryptionPair
     from ._contracts.finding import Finding, Level
-    from ._contracts.repair_policies import Missing, RepairPolicy, RepairStep
+    from ._contracts.repair_policies import WITHOUT_STORE, Missing, RepairPolicy, RepairStep
     from ._contracts.signing import NotProven, Signing
     from ._lazy import lazy_names
     from ._plugins.hooks import Hooks, Register, hookimpl
+    from ._plugins.loading import process_registry
+    from ._plugins.registry import Kind
+    from ._plugins.resolve import make_encryption, make_function, make_sync_core
+    from ._topic_reader import sds_message, topic_decryption, topic_transport
+    from .cli.channel_flags import DEFAULT_NODE, ChannelArguments
+    from .cli.console import err, out, say, warn
+    from .cli.exit_codes import ExitCode
     from .cli.lazy_command import lazy_command
+    from .config import channel_settings, check_channel_name, from_text
+    from .engine.engine import JOINING_MS
     from .engine.sync_core import (
         CHANNEL,
         NO_RECORDER,
@@ -45,15 +54,18 @@ if TYPE_CHECKING:
         Value,
         Withdrawing,
     )
-    from .sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters
+    from .runtime.journal import JOURNAL_FORMAT, Journal
+    from .runtime.journal_packing import MAX_FIELDS, MAX_UNPACKED_BYTES, Unpacker
+    from .sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters, set_bits
     from .sds.clock import LamportClock
-    from .sds.dialects import Codec, CodecError
+    from .sds.dialects import Codec, CodecError, NimCodec, SpecCodec, sds_pb2
+    from .sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES, MAX_MESSAGE_BYTES
     from .sds.ids import IdFunction
-    from .sds.message import HistoryEntry, Message
+    from .sds.message import HistoryEntry, Message, kind_of
     from .sds.options import RepairOptions, SdsOptions
     from .sds.outgoing import RetryPolicy, Unacknowledged
     from .sds.profile import NIM, SPEC, WireProfile
-    from .sds.repair.buffers import RepairTimers
+    from .sds.repair.buffers import MAX_REST, RepairTimers
     from .segmentation import SegmentLayout
     from .state import (
         Archive,
@@ -80,40 +92,67 @@ if TYPE_CHECKING:
         StoreUnavailable,
         Transport,
         TransportError,
+        WakuFraming,
         WakuSettings,
-        Wrapping,
         has_store,
     )
+    from .transport.addresses import default_content_topic, masked_address
 
 _HOMES: Final = {
-    "_lazy": ("lazy_names",),
-    "cli.lazy_command": ("lazy_command",),
-    "_contracts.encryption": (
-        "DecryptionFailed",
-        "Encryption",
-        "EncryptionPair",
-    ),
+    "_contracts.encryption": ("DecryptionFailed", "Encryption", "EncryptionPair"),
     "_contracts.finding": ("Finding", "Level"),
-    "_plugins.hooks": (
-        "Hooks",
-        "Register",
-        "hookimpl",
+    "_contracts.repair_policies": ("WITHOUT_STORE", "Missing", "RepairPolicy", "RepairStep"),
+    "_contracts.signing": ("NotProven", "Signing"),
+    "_lazy": ("lazy_names",),
+    "_plugins.hooks": ("Hooks", "Register", "hookimpl"),
+    "_plugins.loading": ("process_registry",),
+    "_plugins.registry": ("Kind",),
+    "_plugins.resolve": ("make_encryption", "make_function", "make_sync_core"),
+    "_topic_reader": ("sds_message", "topic_decryption", "topic_transport"),
+    "cli.channel_flags": ("DEFAULT_NODE", "ChannelArguments"),
+    "cli.console": ("err", "out", "say", "warn"),
+    "cli.exit_codes": ("ExitCode",),
+    "cli.lazy_command": ("lazy_command",),
+    "config": ("channel_settings", "check_channel_name", "from_text"),
+    "engine.engine": ("JOINING_MS",),
+    "engine.sync_core": (
+        "CHANNEL",
+        "NO_RECORDER",
+        "Arrival",
+        "Changes",
+        "CoreContext",
+        "LogArchive",
+        "LogEntry",
+        "MessageLog",
+        "MissingEntry",
+        "Outcome",
+        "Outgoing",
+        "OutgoingKind",
+        "Progress",
+        "Recorder",
+        "Row",
+        "SdsCounters",
+        "SdsEvent",
+        "SdsStatistics",
+        "SyncCore",
+        "Table",
+        "Tables",
+        "Value",
+        "Withdrawing",
     ),
-    "_contracts.repair_policies": ("Missing", "RepairPolicy", "RepairStep"),
-    "sds.bloom": ("BloomFilterError", "BloomForm", "BloomLayout", "BloomParameters"),
+    "runtime.journal": ("JOURNAL_FORMAT", "Journal"),
+    "runtime.journal_packing": ("MAX_FIELDS", "MAX_UNPACKED_BYTES", "Unpacker"),
+    "sds.bloom": ("BloomFilterError", "BloomForm", "BloomLayout", "BloomParameters", "set_bits"),
     "sds.clock": ("LamportClock",),
+    "sds.dialects": ("Codec", "CodecError", "NimCodec", "SpecCodec", "sds_pb2"),
+    "sds.dialects.codec": ("MAX_HISTORY_ENTRIES", "MAX_ID_BYTES", "MAX_MESSAGE_BYTES"),
     "sds.ids": ("IdFunction",),
-    "sds.message": ("HistoryEntry", "Message"),
+    "sds.message": ("HistoryEntry", "Message", "kind_of"),
     "sds.options": ("RepairOptions", "SdsOptions"),
     "sds.profile": ("NIM", "SPEC", "WireProfile"),
-    "sds.repair.buffers": ("RepairTimers",),
+    "sds.repair.buffers": ("MAX_REST", "RepairTimers"),
     "sds.outgoing": ("RetryPolicy", "Unacknowledged"),
-    "sds.dialects": ("Codec", "CodecError"),
     "segmentation": ("SegmentLayout",),
-    "_contracts.signing": (
-        "NotProven",
-        "Signing",
-    ),
     "state": (
         "Archive",
         "Identity",
@@ -130,31 +169,6 @@ _HOMES: Final = {
         "StateUnavailable",
         "StateVersionTooNew",
     ),
-    "engine.sync_core": (
-        "CHANNEL",
-        "NO_RECORDER",
-        "Arrival",
-        "Changes",
-        "LogArchive",
-        "LogEntry",
-        "MessageLog",
-        "MissingEntry",
-        "Outcome",
-        "Outgoing",
-        "OutgoingKind",
-        "Progress",
-        "Recorder",
-        "Row",
-        "SdsCounters",
-        "SdsEvent",
-        "SdsStatistics",
-        "SyncCore",
-        "CoreContext",
-        "Table",
-        "Tables",
-        "Value",
-        "Withdrawing",
-    ),
     "transport": (
         "Batch",
         "Envelope",
@@ -165,17 +179,28 @@ _HOMES: Final = {
         "Transport",
         "TransportError",
         "WakuSettings",
-        "Wrapping",
+        "WakuFraming",
         "has_store",
     ),
+    "transport.addresses": ("default_content_topic", "masked_address"),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "CHANNEL",
+    "DEFAULT_NODE",
+    "JOINING_MS",
+    "JOURNAL_FORMAT",
+    "MAX_FIELDS",
+    "MAX_HISTORY_ENTRIES",
+    "MAX_ID_BYTES",
+    "MAX_MESSAGE_BYTES",
+    "MAX_REST",
+    "MAX_UNPACKED_BYTES",
     "NIM",
     "NO_RECORDER",
     "SPEC",
+    "WITHOUT_STORE",
     "Archive",
     "Arrival",
     "Batch",
@@ -184,6 +209,7 @@ __all__ = [
     "BloomLayout",
     "BloomParameters",
     "Changes",
+    "ChannelArguments",
     "Codec",
     "CodecError",
     "CoreContext",
@@ -191,11 +217,14 @@ __all__ = [
     "Encryption",
     "EncryptionPair",
     "Envelope",
+    "ExitCode",
     "Finding",
     "HistoryEntry",
     "Hooks",
     "IdFunction",
     "Identity",
+    "Journal",
+    "Kind",
     "LamportClock",
     "Level",
     "LogArchive",
@@ -205,6 +234,7 @@ __all__ = [
     "MessageLog",
     "Missing",
     "MissingEntry",
+    "NimCodec",
     "NodeHealth",
     "NotProven",
     "Outcome",
@@ -230,6 +260,7 @@ __all__ = [
     "SegmentLayout",
     "Signing",
     "Source",
+    "SpecCodec",
     "SqliteStateStore",
     "StateCorrupt",
     "StateError",
@@ -245,15 +276,35 @@ __all__ = [
     "Transport",
     "TransportError",
     "Unacknowledged",
+    "Unpacker",
     "Value",
+    "WakuFraming",
     "WakuSettings",
     "WireProfile",
     "Withdrawing",
-    "Wrapping",
+    "channel_settings",
+    "check_channel_name",
+    "default_content_topic",
+    "err",
+    "from_text",
     "has_store",
     "hookimpl",
+    "kind_of",
     "lazy_command",
     "lazy_names",
+    "make_encryption",
+    "make_function",
+    "make_sync_core",
+    "masked_address",
+    "out",
+    "process_registry",
+    "say",
+    "sds_message",
+    "sds_pb2",
+    "set_bits",
+    "topic_decryption",
+    "topic_transport",
+    "warn",
 ]
 
 if not TYPE_CHECKING:  # it would take every name for one that is there

@@ -8,7 +8,7 @@ The folders are partitions as Spark reads them; archive_on_spark.py does. docs/s
 the columns. After a crash a line may stand there twice: message_id is its key.
 
 With journals/ as a fourth argument it listens inside an SDS channel, whose journal the pipeline
-judges: reliable-channel audit journals/
+judges: reliable-channel check journals/
 """
 
 import json

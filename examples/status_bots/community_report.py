@@ -4,8 +4,8 @@
     python community_report.py archive/ COMMUNITY --tables tables/
 
 It reads a node's Store, the SQLite or PostgreSQL database of one, or the Parquet files that
-`reliable-channel archive` wrote, with the keys that every member has. --tables also writes each
-table as JSON lines. docs/status-communities.md lists the columns.
+`reliable-channel audit archive` wrote, with the keys that every member has. --tables also writes
+each table as JSON lines. docs/status-communities.md lists the columns.
 """
 
 import argparse
@@ -20,12 +20,8 @@ from typing import NamedTuple
 from reliable_channel._terminal_text import printable
 from reliable_channel_audit.databases import Selection, database
 from reliable_channel_status import Community
-from reliable_channel_status.community_history import (
-    AuthorRate,
-    CommunityHistory,
-    CommunityTables,
-    Post,
-)
+from reliable_channel_status.community.history import CommunityHistory
+from reliable_channel_status.community.history_tables import AuthorRate, CommunityTables, Post
 from waku import StoreQuery, WakuClient, WakuMessage
 
 MOST = 20

@@ -11,10 +11,10 @@ from typing import Any, get_args
 from .._contracts.encryption import Encryption
 from .._contracts.plugin_code import SHORT, Owner
 from .._contracts.repair_policies import Look, RepairStep
+from .._contracts.state_store import StateStore
 from ..engine.sync_core import CoreContext, SyncCore
 from ..errors import PluginError
 from ..sds.profile import WireProfile
-from ..state.base import StateStore
 from ..transport.base import Transport
 from ..transport.settings import WakuSettings
 from .registry import Kind, Registry

@@ -42,6 +42,16 @@ STATE_COMMANDS: Final = {
     "restore": "Put a copy in the place of a file; the earlier file stays beside it.",
 }
 """Those of the group `state`."""
+PACKAGES: Final = {
+    "audit": "reliable-channel-audit",
+    "bot": "reliable-channel-status",
+    "check": "reliable-channel-audit",
+    "conformance": "reliable-channel-conformance",
+    "simulate": "reliable-channel-lab",
+    "sweep": "reliable-channel-lab",
+    "watch": "reliable-channel-watch",
+}
+"""Packages of the commands that plugins of this project add."""
 HELP_COLUMNS: Final = 76
 EXIT_CODES: Final = "\b\nExit status:\n" + "\n".join(
     fill(f"{code.value:3}  {code.meaning}", HELP_COLUMNS, subsequent_indent=5 * " ")
@@ -50,10 +60,21 @@ EXIT_CODES: Final = "\b\nExit status:\n" + "\n".join(
 """The list for the end of the help; `\\b` keeps its lines."""
 
 
-class _Commands(TyperGroup):
-    """The commands; their errors are ours before click takes a closed pipe for its own."""
+class Program(TyperGroup):
+    """The commands, and the packages of those that are not installed."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command of the first word.
+
+        Raises:
+            click.UsageError: there is none; the text names the package that brings it.
+        """
+        if args and args[0] not in self.commands and (package := PACKAGES.get(args[0])):
+            ctx.fail(f"the command {args[0]!r} is part of {package}; pip install {package}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
+        """Run a command; its errors are ours before click takes a closed pipe for its own."""
         with errors():
             return super().invoke(ctx)
 
@@ -61,8 +82,8 @@ class _Commands(TyperGroup):
 def command_line() -> typer.Typer:
     """The command line with all its commands, those of plugins included."""
     app = typer.Typer(
+        cls=Program,
         name="reliable-channel",
-        cls=_Commands,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # whose tables cut off what is too wide

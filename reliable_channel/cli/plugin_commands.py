@@ -1,5 +1,6 @@
 """The commands that plugins add; one that fails at it is named, and the others work."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -30,14 +31,14 @@ def add_commands_of_plugins(app: typer.Typer) -> None:
 
 
 def commands_of_plugins() -> dict[str, list[str]]:
-    """Names of the commands that each working plugin adds."""
+    """Names of the commands that each working plugin adds, those of groups with all their words."""
     found: dict[str, list[str]] = {}
     registry, _ = working_registry()
     for plugin in _with_commands(registry):
         app = typer.Typer()
         with suppress(PluginError):  # named when the command line started
             registry.run(plugin, HOOK, app=app)
-        found[plugin] = sorted(str(name) for name in _names(app))
+        found[plugin] = sorted(_words(app))
     return found
 
 
@@ -49,17 +50,35 @@ def _add(app: typer.Typer, registry: Registry, plugin: str) -> None:
     """Let a plugin add to a separate command line first: then a failure leaves nothing behind."""
     own = typer.Typer()
     registry.run(plugin, HOOK, app=own)
-    taken = _names(app)
-    for name in _names(own) & taken:
-        warn(f"the command {name!r} of plugin {plugin!r} is left out: the name is taken")
-    app.registered_commands += [c for c in own.registered_commands if _name(c) not in taken]
-    app.registered_groups += [g for g in own.registered_groups if g.name not in taken]
+    _merge(app, own, plugin)
 
 
-def _names(app: typer.Typer) -> set[str | None]:
-    return {_name(command) for command in app.registered_commands} | {
-        group.name for group in app.registered_groups
-    }
+def _merge(app: typer.Typer, own: typer.Typer, plugin: str) -> None:
+    """Add commands and groups; a group that is there already gets the commands of this one."""
+    commands = {_name(command) for command in app.registered_commands}
+    groups = {group.name: group.typer_instance for group in app.registered_groups}
+    for command in own.registered_commands:
+        if (name := _name(command)) in commands | groups.keys():
+            warn(f"the command {name!r} of plugin {plugin!r} is left out: the name is taken")
+        else:
+            app.registered_commands.append(command)
+    for group in own.registered_groups:
+        if group.name in commands:
+            warn(
+                f"the commands {group.name!r} of plugin {plugin!r} are left out: the name is taken"
+            )
+        elif (there := groups.get(group.name)) and group.typer_instance:
+            _merge(there, group.typer_instance, plugin)
+        else:
+            app.registered_groups.append(group)
+
+
+def _words(app: typer.Typer) -> Iterator[str]:
+    """All words of each command."""
+    yield from (str(_name(command)) for command in app.registered_commands)
+    for group in app.registered_groups:
+        if group.typer_instance:
+            yield from (f"{group.name} {words}" for words in _words(group.typer_instance))
 
 
 def _name(command: typer.models.CommandInfo) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ..errors import StateError
 from ..events import (
     DeliveryFailed,
     MessageAcknowledged,
@@ -16,7 +17,6 @@ from ..events import (
     SendProgress,
 )
 from ..sds.changes import NO_RECORDER, Recorder, Row, Table
-from ..state.errors import StateError
 
 REQUESTS: Final = Table("requests", (("request_id", "TEXT"), ("message_ids", "TEXT")))
 REQUEST_PROGRESS: Final = Table(

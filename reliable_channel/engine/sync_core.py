@@ -112,7 +112,7 @@ class SyncCore(Protocol):
         ...
 
     @property
-    def room(self) -> int:
+    def capacity_left(self) -> int:
         """How many more own messages may wait for an acknowledgement."""
         ...
 

@@ -22,12 +22,12 @@ from ..events import (
 from ..sds.changes import Row
 from ..sds.events import SdsEvent
 from ..sds.log.log import MessageLog
+from .pending_events import REPORTS, PendingEvents
 from .requests import Requests
 from .segments import Emitted, Segmentation
-from .unconfirmed import REPORTS, Unconfirmed
 
 
-class Sealed(NamedTuple):
+class EncryptedDelivery(NamedTuple):
     """A delivered message whose content is still encrypted, and the number of its delivery."""
 
     event: MessageReceived | EphemeralReceived
@@ -42,21 +42,23 @@ class Translation:
         requests: Requests,
         segmentation: Segmentation,
         *,
-        unconfirmed: Unconfirmed | None,
+        pending_events: PendingEvents | None,
         opens_contents: bool,
     ) -> None:
-        self.sealed: deque[Sealed] = deque()
-        """Deliveries to decrypt, in order; `opened` or `unopened` must follow for each."""
+        self.to_decrypt: deque[EncryptedDelivery] = deque()
+        """Deliveries to decrypt, in order; `decrypted` or `undecryptable` must follow for each."""
         self._requests = requests
         self._segmentation = segmentation
-        self._unconfirmed = unconfirmed
+        self._pending_events = pending_events
         self._opens_contents = opens_contents
 
     def public(self, event: SdsEvent, now_ms: int) -> Iterable[Event]:
         """What an event of the core means to the application."""
         match event:
             case MessageReceived():
-                number = 0 if self._unconfirmed is None else self._unconfirmed.delivered(event)
+                number = (
+                    0 if self._pending_events is None else self._pending_events.delivered(event)
+                )
                 return self._passed_on(event, number, now_ms)
             case EphemeralReceived():
                 return self._passed_on(event, 0, now_ms)
@@ -67,13 +69,17 @@ class Translation:
             case _:
                 return (event,)
 
-    def opened(self, sealed: Sealed, content: bytes, now_ms: int) -> Iterable[Event]:
+    def decrypted(
+        self, to_decrypt: EncryptedDelivery, content: bytes, now_ms: int
+    ) -> Iterable[Event]:
         """What a decrypted message completes."""
-        return self._joined(replace(sealed.event, content=content), sealed.number, now_ms)
+        return self._joined(replace(to_decrypt.event, content=content), to_decrypt.number, now_ms)
 
-    def unopened(self, rejected: MessageRejected, sealed: Sealed) -> Iterable[Event]:
+    def undecryptable(
+        self, rejected: MessageRejected, to_decrypt: EncryptedDelivery
+    ) -> Iterable[Event]:
         """A delivered message cannot be decrypted."""
-        return self._accounted([Emitted(rejected, (sealed.number,))])
+        return self._accounted([Emitted(rejected, (to_decrypt.number,))])
 
     def refused(self, message_id: str, reason: str) -> Iterable[Event]:
         """An own message will never go out."""
@@ -88,8 +94,8 @@ class Translation:
         self, pending: Sequence[Row], log: MessageLog, now_ms: int
     ) -> Iterator[Iterable[Event]]:
         """The events that were pending before a restart, one after the other."""
-        assert self._unconfirmed is not None
-        for event, number in self._unconfirmed.restore(pending, log):
+        assert self._pending_events is not None
+        for event, number in self._pending_events.restore(pending, log):
             if isinstance(event, MessageReceived):
                 yield self._passed_on(event, number, now_ms)
             else:
@@ -100,7 +106,7 @@ class Translation:
     ) -> Iterable[Event]:
         if not self._opens_contents:
             return self._joined(event, number, now_ms)
-        self.sealed.append(Sealed(event, number))
+        self.to_decrypt.append(EncryptedDelivery(event, number))
         return ()
 
     def _joined(
@@ -112,18 +118,18 @@ class Translation:
 
     def _accounted(self, emitted: Iterable[Emitted]) -> Iterable[Event]:
         """Note which events account for which deliveries."""
-        if self._unconfirmed is None:
+        if self._pending_events is None:
             return [event for event, _ in emitted]
         events = []
         for event, numbers in emitted:
-            self._unconfirmed.account(event, numbers)
+            self._pending_events.account(event, numbers)
             events.append(event)
         return events
 
     def _reported(self, *events: Event) -> Sequence[Event]:
         """Note the reports that the application must not miss."""
-        if self._unconfirmed is not None:
+        if self._pending_events is not None:
             for event in events:
                 if isinstance(event, REPORTS):
-                    self._unconfirmed.report(event)
+                    self._pending_events.report(event)
         return events

@@ -68,10 +68,10 @@ class Driver:
         if now_ms is None:
             now_ms = self.now_ms()
         if steps := engine.end_step(now_ms):
-            self.let_out(steps, now_ms)
+            self.release(steps, now_ms)
         if engine.unwritten and engine.unwritten.wakes_writer:
             self.to_write.notify()
-        if engine.sealed:
+        if engine.to_decrypt:
             self.to_open.notify()
         if engine.core.is_missing_something:
             self.to_fetch.notify()
@@ -81,7 +81,7 @@ class Driver:
             self._rings_at_ms = due_ms
             self._earlier_deadline.notify()
 
-    def came(self, data: bytes, received: Received) -> Arrival:
+    def received(self, data: bytes, received: Received) -> Arrival:
         """Hand the engine a message that arrived, decrypted."""
         now_ms, from_store = self.now_ms(), received.source is Source.STORE
         arrival = self.engine.receive(
@@ -96,7 +96,7 @@ class Driver:
         self.finish(now_ms)
         return arrival
 
-    def went(self, item: Item, envelope: Envelope) -> None:
+    def published(self, item: Item, envelope: Envelope) -> None:
         """Note that the transport took a message."""
         now_ms, outgoing = self.now_ms(), item.outgoing
         if self._journal is not None:
@@ -115,7 +115,7 @@ class Driver:
         self.engine.emit(event)
         self.finish()
 
-    def let_out(self, steps: Sequence[Step], now_ms: int) -> None:
+    def release(self, steps: Sequence[Step], now_ms: int) -> None:
         """Emit the events of steps, and have their messages sent."""
         for step in steps:
             for event in step.events:
@@ -123,18 +123,18 @@ class Driver:
                     assert self._journal is not None
                     self._journal.logged(event, now_ms)
                 else:
-                    self.show(event, now_ms)
+                    self.emit_now(event, now_ms)
             if step.outgoing:
                 self.to_send.notify_one()
 
-    def show(self, event: Event, now_ms: int) -> None:
+    def emit_now(self, event: Event, now_ms: int) -> None:
         """Show an event to the journal, the observers and the readers, at once."""
         if self._journal is not None:
             self._journal.event(event, now_ms)
         self._log.event(event)
         if self._observers is not None:
             for failure in self._observers.emit(event, now_ms):
-                self.show(failure, now_ms)
+                self.emit_now(failure, now_ms)
         self._stream.emit(event)
 
     async def run(self) -> None:

@@ -24,6 +24,7 @@ from ..events import (
     NodeHealthChanged,
     ObserverSetAside,
     ObserverSlow,
+    PendingEventsDropped,
     RateLimitReached,
     ReaderFellBehind,
     SendFailed,
@@ -32,7 +33,6 @@ from ..events import (
     StateRolledBack,
     TransportDegraded,
     TransportRecovered,
-    UnconfirmedDropped,
 )
 from ..transport.addresses import masked_text
 
@@ -53,7 +53,7 @@ LEVELS: Final[Mapping[type[Event], int]] = {
             StateDegraded,
             StateRolledBack,
             TransportDegraded,
-            UnconfirmedDropped,
+            PendingEventsDropped,
         ),
         logging.WARNING,
     ),
@@ -107,7 +107,7 @@ def described(event: Event) -> str:
             "raise event_buffer_limit, or close readers that you left: "
             "`async with channel.events() as events`"
         )
-    if isinstance(event, UnconfirmedDropped):
+    if isinstance(event, PendingEventsDropped):
         return (
             f"{event.count} messages and reports were never confirmed, and will not be emitted "
             "again after a restart. Read events(), or open the channel without state"

@@ -25,7 +25,7 @@ TRIM_AT_BYTES: Final = 1024 * 1024
 """The same for their content."""
 
 
-class Place(NamedTuple):
+class Cursor(NamedTuple):
     """A place in the stream: so many events come before it, and so many of them are lasting."""
 
     events: int = 0
@@ -59,13 +59,13 @@ class EventStream:
         self._limit = limit
         self._backlog = backlog
         self._fell_behind = fell_behind
-        self._buffer: deque[tuple[Event, Place, int]] = deque()
+        self._buffer: deque[tuple[Event, Cursor, int]] = deque()
         """The newest events, each with the place after it and the bytes of its content."""
         self._buffer_bytes = 0
-        self._start = Place()
+        self._start = Cursor()
         """Of the buffer's first event."""
-        self._end = Place()
-        self._unread = Place()
+        self._end = Cursor()
+        self._unread = Cursor()
         """The first event that no reader has read; followers do not count."""
         self._readers: WeakSet[EventReader] = WeakSet()
         # Weak, so that an abandoned iterator keeps no events; nothing else depends on it.
@@ -75,7 +75,7 @@ class EventStream:
     def emit(self, event: Event) -> None:
         """Add an event for every reader."""
         events, lasting = self._end
-        self._end = end = Place(events + 1, lasting + isinstance(event, LASTING))
+        self._end = end = Cursor(events + 1, lasting + isinstance(event, LASTING))
         size = content_bytes(event)
         self._buffer.append((event, end, size))
         self._buffer_bytes += size
@@ -150,7 +150,7 @@ class EventStream:
             place = reader.place.lasting - self._first_kept
             event = self._backlog.event(place)
             if event is None or not reader.missed:
-                reader.place = Place(self._backlog.number(place) + 1, reader.place.lasting + 1)
+                reader.place = Cursor(self._backlog.number(place) + 1, reader.place.lasting + 1)
             if event is None:
                 reader.missed += 1
                 reader.missed_lasting += 1
@@ -173,7 +173,7 @@ class EventStream:
         if (dropped := self._first_kept - reader.place.lasting) > 0:
             reader.missed += dropped
             reader.missed_lasting += dropped
-            reader.place = Place(reader.place.events, self._first_kept)
+            reader.place = Cursor(reader.place.events, self._first_kept)
         return reader.place.lasting - self._first_kept
 
     @property
@@ -226,7 +226,7 @@ class EventReader(AsyncIterator[Event]):
     where the loop was left earlier. A reader must not be used by two tasks at once.
     """
 
-    def __init__(self, stream: EventStream, place: Place, *, confirm: bool, claims: bool) -> None:
+    def __init__(self, stream: EventStream, place: Cursor, *, confirm: bool, claims: bool) -> None:
         self.place = place
         self.accounted = place
         """Up to here it is counted what the reader missed."""

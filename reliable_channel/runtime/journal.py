@@ -22,7 +22,7 @@ from ..transport.base import Envelope, Received
 from .journal_packing import Packer
 from .private_file import private
 
-FORMAT: Final = "reliable-channel-journal/1"
+JOURNAL_FORMAT: Final = "reliable-channel-journal/1"
 PART_BYTES: Final = 64 * 1024 * 1024
 """A file that is longer becomes a part with a number in its name, packed with gzip."""
 LINE: Final = b'{"event":"'
@@ -113,7 +113,7 @@ class Journal:
         return {
             "event": "journal_opened",
             "at_ms": at_ms,
-            "format": FORMAT,
+            "format": JOURNAL_FORMAT,
             **self._whose,
             "wanted_from_ms": None,
             "log_length": self._log_length - self._evicted,
@@ -363,10 +363,10 @@ def _check_format(path: Path) -> None:
         if values["event"] != "journal_opened":
             return
         found = values.get("format")
-    if found != FORMAT:
+    if found != JOURNAL_FORMAT:
         raise ValueError(
-            f"`journal` must be a file of format {FORMAT} (got {found!r:.40} in {path}); give "
-            "another path, or move the file away"
+            f"`journal` must be a file of format {JOURNAL_FORMAT} (got {found!r:.40} in {path}); "
+            "give another path, or move the file away"
         )
 
 

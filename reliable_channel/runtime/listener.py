@@ -7,8 +7,8 @@ import anyio
 from ..engine.sync_core import Arrival, Outcome
 from ..transport.base import Received, Source, TransportError
 from .driver import Driver
-from .stages import Foreign, Parcel, Stages
-from .wiring import Wiring
+from .stages import Frame, NotForUs, Stages
+from .task_context import TaskContext
 
 _OWN: Final = Arrival(Outcome.OWN)
 
@@ -32,19 +32,19 @@ class Intake:
         payload = received.payload
         if self._stages.change_anything:
             try:
-                payload, _ = await self._stages.inward(Parcel(payload, received.meta))
-            except Foreign:
+                payload, _ = await self._stages.inward(Frame(payload, received.meta))
+            except NotForUs:
                 engine.counters.foreign += 1
                 # Not remembered: a key that opens it may yet come (rotation), and Store give it
                 # again.
                 return Arrival(Outcome.REJECTED)
-        return self._driver.came(payload, received)
+        return self._driver.received(payload, received)
 
 
 class Listener:
     """The task that listens."""
 
-    def __init__(self, wiring: Wiring, intake: Intake) -> None:
+    def __init__(self, wiring: TaskContext, intake: Intake) -> None:
         self._wiring = wiring
         self._driver = wiring.driver
         self._engine = wiring.driver.engine

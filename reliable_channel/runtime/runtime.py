@@ -20,6 +20,7 @@ from ..engine.requests import Accepted
 from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
 from ..engine.sync_core import CoreContext, Policies, SyncCore
+from ..errors import StateCorrupt
 from ..events import Event, JournalDegraded, ReaderFellBehind
 from ..explanation import Explanation
 from ..health import ChannelHealth
@@ -27,7 +28,6 @@ from ..options import ChannelOptions
 from ..sds.changes import NO_RECORDER, Recorder
 from ..sds.log.archive import NO_ARCHIVE
 from ..sds.log.entry import LogEntry
-from ..state.errors import StateCorrupt
 from ..transport.base import Transport, has_store, nodes_of
 from .backlog import Backlog
 from .budget_file import BudgetFile
@@ -42,7 +42,7 @@ from .publisher import CONCURRENCY, Publisher
 from .stages import ContentStages, Stages
 from .state_writer import OpenState, StateWriter
 from .store_client import StoreClient
-from .wiring import Wiring
+from .task_context import TaskContext
 
 if TYPE_CHECKING:
     from .journal import Journal
@@ -153,7 +153,7 @@ class Runtime:
             enough_nodes=options.redundancy,
         )
         intake = Intake(driver, stages)
-        wiring = Wiring(driver, transport, health, writer, random.random)
+        wiring = TaskContext(driver, transport, health, writer, random.random)
         self._publisher = Publisher(
             wiring,
             stages,
@@ -261,7 +261,7 @@ class Runtime:
                 accepted = engine.send(segments, now_ns, idempotency_key)
             else:
                 async with self._contents.in_order:
-                    segments = await self._contents.seal(segments)
+                    segments = await self._contents.encrypt(segments)
                     now_ns = driver.now_ns()
                     accepted = engine.send(segments, now_ns, idempotency_key)
             driver.finish(now_ns // 1_000_000)
@@ -276,7 +276,7 @@ class Runtime:
     async def send_ephemeral(self, content: bytes) -> str:
         """Accept an ephemeral message, or drop it with an event where the budget runs short."""
         if self._contents is not None and content:
-            (content,) = await self._contents.seal([content])
+            (content,) = await self._contents.encrypt([content])
         message_id = self.engine.send_ephemeral(content, self._driver.now_ns())
         self._driver.finish()
         return message_id
@@ -393,10 +393,10 @@ class Runtime:
             self._driver.finish()
 
     def _journal_degraded(self, error: OSError) -> None:
-        self._driver.show(JournalDegraded(str(error)), self._driver.now_ms())
+        self._driver.emit_now(JournalDegraded(str(error)), self._driver.now_ms())
 
     def _fell_behind(self, readers: int, unread: int) -> None:
-        self._driver.show(ReaderFellBehind(readers, unread), self._driver.now_ms())
+        self._driver.emit_now(ReaderFellBehind(readers, unread), self._driver.now_ms())
 
     def _content(self, message_id: str) -> bytes | None:
         """The payload of a message in the log, if it is whole in one segment."""

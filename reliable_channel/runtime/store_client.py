@@ -11,7 +11,7 @@ from ..engine.store_queries import ByHash, ByTime, Query
 from ..engine.sync_core import Outcome
 from ..transport.base import Received, StoreUnavailable, renew
 from .listener import Intake
-from .wiring import Wiring
+from .task_context import TaskContext
 
 GRACE_S: Final = 2.0
 """How long what Store has may still be on its way to us."""
@@ -22,7 +22,7 @@ LOOK_LIMIT: Final = 2_000
 class StoreClient:
     """Two tasks: `fetch` obeys the engine's queries, `confirm` looks for own messages."""
 
-    def __init__(self, wiring: Wiring, intake: Intake) -> None:
+    def __init__(self, wiring: TaskContext, intake: Intake) -> None:
         self._wiring = wiring
         self._driver = wiring.driver
         self._engine = wiring.driver.engine
@@ -101,7 +101,7 @@ class StoreClient:
                     reached_ns = page[-1].timestamp_ns
                     break
         self._health.succeeded("store")
-        engine.looked_into_store(reached_ns, self._driver.now_ms())
+        engine.store_checked(reached_ns, self._driver.now_ms())
         self._driver.finish()
         return others
 

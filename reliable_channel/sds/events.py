@@ -47,7 +47,7 @@ class Outgoing:
     data: bytes
     timestamp_ns: int | None = None
     """The time from which a new message's id was made; peers check the id with it."""
-    is_spare: bool = False
+    is_redundant: bool = False
     """Whether it may be dropped where a rate limit is short: a copy ahead of requests, or a
     sync that asks for nothing."""
 

@@ -26,19 +26,18 @@ from .events import (
 from .ids import IdFunction
 from .log.archive import NO_ARCHIVE, LogArchive
 from .log.entry import LogEntry
-from .message import HistoryEntry
 from .options import SdsOptions
 from .outgoing import OutgoingEntry
 from .profile import SPEC, WireProfile, understood
 from .receiving import Arrival, Outcome, Receiver
 from .references.incoming import MissingEntry
 from .restoring import restore
-from .search import References
+from .search import ReferenceSearch
 from .sending import Sender
 from .signing import Signing
 from .state import ChannelState
 from .statistics import Progress, SdsStatistics
-from .sync import Heard, Random, SyncTimer, make_schedule
+from .sync import Random, SyncTimer, SyncTrigger, make_schedule
 
 if TYPE_CHECKING:
     from .adaptive.tuner import Tuner
@@ -92,14 +91,21 @@ class SdsProtocol:
             schedule = make_schedule(options.sync_schedule, options.sync_min_interval_ms, random)
             timer = SyncTimer(schedule)
         self._state = state = ChannelState(
-            *(channel_id, sender_id, options, profile, timer, now_ms, recorder, archive),
-            self._tuner,
+            channel_id=channel_id,
+            sender_id=sender_id,
+            options=options,
+            profile=profile,
+            sync_timer=timer,
+            now_ms=now_ms,
+            recorder=recorder,
+            archive=archive,
+            tuner=self._tuner,
             rebuilds=signing is None and not require_signatures,
         )
         self._sender = Sender(state, id_function or profile.id_function, random, signing)
         self._delivery = Delivery(state)
         self._listen_to = understood(profile) if listen_to is None else tuple(listen_to)
-        self._references = References(state, self._delivery)
+        self._references = ReferenceSearch(state, self._delivery)
         self._receiver = Receiver(
             state,
             self._delivery,
@@ -118,7 +124,7 @@ class SdsProtocol:
         self.outgoing_buffer, self.incoming_buffer = state.outgoing_buffer, state.incoming_buffer
         self.repair_requests, self.repair_responses = state.repair_requests, state.repair_responses
         self.participants, self.counters = state.participants, state.counters
-        timer.restart(Heard.START, now_ms)
+        timer.restart(SyncTrigger.START, now_ms)
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
         """Begin as before a restart: with the rows that were recorded, and the newest entries of
@@ -238,8 +244,8 @@ class SdsProtocol:
         if self.options.retention_ms and self._trim_at_ms <= now_ms:
             self._trim_at_ms = now_ms + TRIM_INTERVAL_MS
             self.log.forget_before(now_ms - self.options.retention_ms)
-        self.sweep_outgoing(now_ms)
-        self.sweep_repair(now_ms)
+        self._sweep_outgoing(now_ms)
+        self._sweep_repair(now_ms)
         if self._tuner is not None:
             self._sweep_copies(self._tuner, now_ms)
             self._reconcile(now_ms)
@@ -247,7 +253,7 @@ class SdsProtocol:
             self._references.follow(now_ms)
         sweep_at_ms, sync_at_ms = self._delivery.sweep_at_ms, self._state.sync_timer.due_ms
         if sweep_at_ms is not None and sweep_at_ms <= now_ms:
-            self.sweep_incoming(now_ms)
+            self._sweep_incoming(now_ms)
         # SDS-R, Periodic Sync: a due request is sent whether or not others sent a sync lately.
         asks = (
             self._sends_syncs
@@ -255,7 +261,7 @@ class SdsProtocol:
             and self._repair_sync_not_before_ms <= now_ms
         )
         if asks or (sync_at_ms is not None and sync_at_ms <= now_ms):
-            self._state.sync_timer.restart(Heard.OWN_SYNC, now_ms)
+            self._state.sync_timer.restart(SyncTrigger.OWN_SYNC, now_ms)
             self.send_sync(now_ms)
         if asks:
             pause_ms = self.options.repair.sweep_interval_ms
@@ -263,7 +269,7 @@ class SdsProtocol:
                 pause_ms = self._tuner.request_pause_ms(now_ms)
             self._repair_sync_not_before_ms = now_ms + pause_ms
 
-    def sweep_outgoing(self, now_ms: int) -> None:
+    def _sweep_outgoing(self, now_ms: int) -> None:
         """Send again what is due; give up, with an event, what was sent often enough."""
         for entry in self.outgoing_buffer.due(now_ms):
             if self._has_attempts(entry, now_ms):
@@ -288,7 +294,7 @@ class SdsProtocol:
         """Broadcast own messages again, acknowledged or not."""
         for message_id in tuner.take_copies(now_ms):
             if data := self._state.held(message_id):
-                self._state.broadcast(OutgoingKind.REPAIR, message_id, data, is_spare=True)
+                self._state.broadcast(OutgoingKind.REPAIR, message_id, data, is_redundant=True)
 
     def _tuned_deadlines(self, tuner: "Tuner") -> Sequence[int | None]:
         reconciliation = self._state.reconciliation
@@ -322,16 +328,15 @@ class SdsProtocol:
         parked = self.incoming_buffer.parked.get(message_id)
         return None if parked is None else (parked.message.lamport_timestamp or 0, message_id)
 
-    def sweep_incoming(self, now_ms: int) -> list[HistoryEntry]:
-        """Deliver what is ready, give up what is overdue, and return what is still missing."""
+    def _sweep_incoming(self, now_ms: int) -> None:
+        """Deliver what is ready and give up what is overdue."""
         if timeout_ms := self.options.timeout_for_lost_messages_ms:
             self._references.expire(now_ms, timeout_ms)
-        return self._delivery.sweep(now_ms)
+        self._delivery.sweep(now_ms)
 
-    def sweep_repair(self, now_ms: int) -> list[str]:
-        """Broadcast the messages whose T_resp has come and return their ids."""
+    def _sweep_repair(self, now_ms: int) -> None:
+        """Broadcast the messages whose T_resp has come."""
         self.repair_requests.drop_expired(now_ms)
-        answered = []
         for message_id in self.repair_responses.take_due(now_ms):
             if data := self._state.held(message_id):
                 self._state.broadcast(OutgoingKind.REPAIR, message_id, data)
@@ -339,8 +344,6 @@ class SdsProtocol:
                 if self._tuner is not None:
                     self._tuner.answered(message_id, now_ms)
                 self.counters.repairs_sent += 1
-                answered.append(message_id)
-        return answered
 
     # -- outputs -----------------------------------------------------------------------------------
 
@@ -400,7 +403,7 @@ class SdsProtocol:
         return self.outgoing_buffer.entries.keys()
 
     @property
-    def room(self) -> int:
+    def capacity_left(self) -> int:
         """How many more own messages may wait for an acknowledgement."""
         return self.options.limits.outgoing_messages - len(self.outgoing_buffer)
 
@@ -409,7 +412,7 @@ class SdsProtocol:
         buffer, reconciliation = self.incoming_buffer, self._state.reconciliation
         return Progress(
             received=self.counters.delivered,
-            missing=len(buffer.missing) + len(buffer.unseen) + len(buffer.parked),
+            missing=len(buffer.missing) + len(buffer.queued) + len(buffer.parked),
             lost=len(buffer.lost),
             different_from=self._state.comparison.different_from,
             repair_failed=reconciliation is not None and reconciliation.has_failed,
@@ -424,7 +427,7 @@ class SdsProtocol:
             log_evicted=self.log.evicted,
             outgoing=len(self.outgoing_buffer),
             incoming=len(self.incoming_buffer.parked),
-            missing=len(self.incoming_buffer.missing) + len(self.incoming_buffer.unseen),
+            missing=len(self.incoming_buffer.missing) + len(self.incoming_buffer.queued),
             lost_entries=len(self.incoming_buffer.lost),
             repair_requests=len(self.repair_requests),
             repair_responses=len(self.repair_responses),

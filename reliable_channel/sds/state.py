@@ -23,7 +23,7 @@ from .references.incoming import IncomingBuffer, MissingEntry
 from .references.joining import Joining
 from .repair.buffers import IncomingRepairBuffer, OutgoingRepairBuffer
 from .repair.cache import RepairCache
-from .states import Event, Moved, unchecked
+from .states import OnTransition, Trigger, unchecked
 from .states_of import StatesOf, TransitionCheck
 from .statistics import SdsCounters
 from .sync import SyncTimer
@@ -46,6 +46,7 @@ class ChannelState:
 
     def __init__(
         self,
+        *,
         channel_id: str,
         sender_id: str,
         options: SdsOptions,
@@ -55,7 +56,6 @@ class ChannelState:
         recorder: Recorder = NO_RECORDER,
         archive: LogArchive = NO_ARCHIVE,
         tuner: "Tuner | None" = None,
-        *,
         rebuilds: bool = False,
     ) -> None:
         limits = options.limits
@@ -97,17 +97,18 @@ class ChannelState:
             self.outgoing_buffer, self.participants, options
         )
         self.incoming_buffer = IncomingBuffer(
-            lost_limit=limits.missing_entries, recorder=recorder, moved=self._moved
+            lost_limit=limits.missing_entries, recorder=recorder, on_transition=self._on_transition
         )
         timers = profile.repair_timers if tuner is None else tuner.timers
         repair = options.repair
-        self.joining = Joining(limits.missing_entries, recorder, self._moved)
+        self.joining = Joining(limits.missing_entries, recorder, self._on_transition)
         self.reconciliation = (
             None if tuner is None or profile.refers_to_syncs else self._reconciling(tuner)
         )
         """Where the channel tunes itself, and its dialect has fields for it."""
         self.comparison = LogComparison(
-            *(self.log, self.joining),
+            self.log,
+            self.joining,
             stable_ms=STABLE_MS if self.reconciliation is None else SOON_STABLE_MS,
             reconciliation=self.reconciliation,
         )
@@ -125,24 +126,28 @@ class ChannelState:
         self.wanted: list[MissingEntry] = []
         """What might be asked of others, where the owner decides that."""
         self.states = StatesOf(self.log, self.incoming_buffer, self.joining, self.referable_syncs)
-        self.moved: Moved = unchecked
+        self.on_transition: OnTransition = unchecked
         """Takes note of each transition of a message (`states.py`)."""
         if states.check_transitions:
-            self.moved = TransitionCheck(self.states)
+            self.on_transition = TransitionCheck(self.states)
         self.counters = SdsCounters()
         self.events: deque[SdsEvent] = deque()
         self.outgoing: deque[Outgoing] = deque()
 
-    def _moved(self, message_id: str, event: Event) -> None:
-        self.moved(message_id, event)
+    def _on_transition(self, message_id: str, event: Trigger) -> None:
+        self.on_transition(message_id, event)
 
     def _reconciling(self, tuner: "Tuner") -> "Reconciliation":
         from .adaptive.reconciliation import Reconciliation  # most channels do without
 
         self.log.sums.max_seconds = RECONCILED_SECONDS
         return Reconciliation(
-            *(self.sender_id, self.log, tuner.observations, tuner.random),
-            *(self._held_or_rebuilt, self.incoming_buffer.waiting),
+            self.sender_id,
+            self.log,
+            tuner.observations,
+            tuner.random,
+            held=self._held_or_rebuilt,
+            parked=self.incoming_buffer.waiting,
         )
 
     def emit(self, event: SdsEvent) -> None:
@@ -156,10 +161,10 @@ class ChannelState:
         data: bytes,
         timestamp_ns: int | None = None,
         *,
-        is_spare: bool = False,
+        is_redundant: bool = False,
     ) -> None:
         """Queue bytes for the transport."""
-        self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns, is_spare))
+        self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns, is_redundant))
 
     def want(self, entry: HistoryEntry, now_ms: int, referrer_id: str) -> None:
         """Have others asked for a missing message that was referred to."""
@@ -200,9 +205,13 @@ class ChannelState:
             return None
         before = None if after is None else self.log.get(after)
         history = () if before is None else (_referring(before),)
-        lamport, content = entry.lamport_timestamp, entry.content
         message = Message(
-            *(entry.sender_id, message_id, self.channel_id, lamport, history), content=content
+            entry.sender_id,
+            message_id,
+            self.channel_id,
+            entry.lamport_timestamp,
+            history,
+            content=entry.content,
         )
         return self.profile.codec.encode(message)
 

@@ -18,7 +18,7 @@ Random = Callable[[], float]
 """Uniform in [0, 1)."""
 
 
-class Heard(Enum):
+class SyncTrigger(Enum):
     """What starts the timer anew."""
 
     START = "start"
@@ -38,7 +38,12 @@ class Heard(Enum):
     __hash__ = object.__hash__  # the one of Enum hashes the name, in Python
 
 
-_PUTS_OFF: Final = (Heard.CONTENT, Heard.MISSED_CONTENT, Heard.OWN_CONTENT, Heard.REQUEST)
+_PUTS_OFF: Final = (
+    SyncTrigger.CONTENT,
+    SyncTrigger.MISSED_CONTENT,
+    SyncTrigger.OWN_CONTENT,
+    SyncTrigger.REQUEST,
+)
 
 
 class SyncSchedule(Protocol):
@@ -48,7 +53,7 @@ class SyncSchedule(Protocol):
     """After how many times the delay content and requests alone put a sync off no more; 0 for
     never."""
 
-    def delay_ms(self, heard: Heard) -> int:
+    def delay_ms(self, heard: SyncTrigger) -> int:
         """How long to wait from now, in milliseconds."""
         ...
 
@@ -64,10 +69,10 @@ class SuppressedSchedule:
     """
 
     _SHARES: Final = {
-        Heard.CONTENT: 0.5,
-        Heard.MISSED_CONTENT: 0.5,
-        Heard.OWN_CONTENT: 0.75,
-        Heard.OWN_SYNC: 2.0,
+        SyncTrigger.CONTENT: 0.5,
+        SyncTrigger.MISSED_CONTENT: 0.5,
+        SyncTrigger.OWN_CONTENT: 0.75,
+        SyncTrigger.OWN_SYNC: 2.0,
     }
     patience = 10
 
@@ -81,7 +86,7 @@ class SuppressedSchedule:
         self._interval_ms = interval_ms
         self._random = random
 
-    def delay_ms(self, heard: Heard) -> int:
+    def delay_ms(self, heard: SyncTrigger) -> int:
         """Dead time, then an exponentially skewed draw."""
         interval = self._interval_ms * self._SHARES.get(heard, 1.0)
         bound = self.GROUP_SIZE_BOUND
@@ -94,14 +99,18 @@ class JsWakuSchedule:
     """js-waku's rule, for comparison: uniform from 0, times 0.5 after content, times 2 after an own
     sync."""
 
-    _MULTIPLIER: Final = {Heard.CONTENT: 0.5, Heard.MISSED_CONTENT: 0.5, Heard.OWN_SYNC: 2.0}
+    _MULTIPLIER: Final = {
+        SyncTrigger.CONTENT: 0.5,
+        SyncTrigger.MISSED_CONTENT: 0.5,
+        SyncTrigger.OWN_SYNC: 2.0,
+    }
     patience = 0
 
     def __init__(self, interval_ms: int, random: Random) -> None:
         self._interval_ms = interval_ms
         self._random = random
 
-    def delay_ms(self, heard: Heard) -> int:
+    def delay_ms(self, heard: SyncTrigger) -> int:
         """A uniform draw."""
         return round(self._random() * self._interval_ms * self._MULTIPLIER.get(heard, 1.0))
 
@@ -128,7 +137,7 @@ class SyncTimer:
         self._schedule = schedule
         self._latest_ms = 0
 
-    def restart(self, heard: Heard, now_ms: int) -> None:
+    def restart(self, heard: SyncTrigger, now_ms: int) -> None:
         """Wait anew, as long as the schedule says after what was heard."""
         if (schedule := self._schedule) is None:
             return

@@ -5,8 +5,15 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .base import Archive, Identity, QuickStateStore, RolledBack, Saved, StateStore
-    from .errors import (
+    from .._contracts.state_store import (
+        Archive,
+        Identity,
+        QuickStateStore,
+        RolledBack,
+        Saved,
+        StateStore,
+    )
+    from ..errors import (
         StateCorrupt,
         StateError,
         StateInUse,
@@ -15,13 +22,12 @@ if TYPE_CHECKING:
         StateVersionTooNew,
     )
     from .memory import MemoryStateStore
-    from .overlay import ArchiveOverlay
     from .sqlite import SqliteStateStore
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "base": (
+            "._contracts.state_store": (
                 "Archive",
                 "Identity",
                 "QuickStateStore",
@@ -29,7 +35,7 @@ else:
                 "Saved",
                 "StateStore",
             ),
-            "errors": (
+            ".errors": (
                 "StateCorrupt",
                 "StateError",
                 "StateInUse",
@@ -38,14 +44,12 @@ else:
                 "StateVersionTooNew",
             ),
             "memory": ("MemoryStateStore",),
-            "overlay": ("ArchiveOverlay",),
             "sqlite": ("SqliteStateStore",),
         },
     )
 
 __all__ = [
     "Archive",
-    "ArchiveOverlay",
     "Identity",
     "MemoryStateStore",
     "QuickStateStore",

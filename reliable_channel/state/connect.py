@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from .base import StateStore
+from .._contracts.state_store import StateStore
 
 if TYPE_CHECKING:
     from .sqlite import Durability

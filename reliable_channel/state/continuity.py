@@ -17,10 +17,10 @@ from pathlib import Path
 from secrets import token_hex
 from zlib import crc32
 
+from .._contracts.state_store import RolledBack
+from ..errors import StateInUse, StateUnavailable
 from ..sds.changes import Value
 from . import change_log
-from .base import RolledBack
-from .errors import StateInUse, StateUnavailable
 from .ownership import PRIVATE_FILE, inode_of
 from .rows import checksum, verified
 

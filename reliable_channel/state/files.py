@@ -15,12 +15,12 @@ from pathlib import Path
 from sys import maxsize
 from typing import Final
 
+from .._contracts.state_store import Identity
+from ..errors import StateCorrupt, StateError, StateInUse, StateUnavailable
 from ..sds.changes import Recorder
 from ..sds.log.log import MessageLog
 from . import continuity, schema
-from .base import Identity
 from .change_log import ChangeLog
-from .errors import StateCorrupt, StateError, StateInUse, StateUnavailable
 from .ownership import PRIVATE_FILE, Ownership
 from .rows import CHECKSUM, verified
 from .schema import ENTRY_COLUMNS

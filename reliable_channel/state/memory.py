@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from sortedcontainers import SortedList
 
+from .._contracts.state_store import Identity, Saved
+from ..errors import StateMismatch
 from ..sds.changes import Changes, LogKey, Row, Value
 from ..sds.log.entry import LogEntry
 from ..sds.options import LOG_WINDOW_ENTRIES
-from .base import Identity, Saved
-from .errors import StateMismatch
 
 
 class MemoryStateStore:

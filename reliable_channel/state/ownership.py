@@ -13,7 +13,7 @@ from typing import Final
 
 from filelock import FileLock, Timeout
 
-from .errors import StateInUse, StateUnavailable
+from ..errors import StateInUse, StateUnavailable
 
 if sys.platform == "linux":
     from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
+from ..errors import StateCorrupt
 from ..sds.changes import Row, Value
-from .errors import StateCorrupt
 
 CHECKSUM: Final = "row_checksum"
 """The last column of every table whose rows have one."""

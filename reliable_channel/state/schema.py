@@ -12,10 +12,10 @@ from pathlib import Path
 from struct import iter_unpack, pack, unpack
 from typing import Final
 
+from ..errors import StateCorrupt, StateVersionTooNew
 from ..sds.changes import Row, Table
 from ..sds.log.root import LOG_SUMS
 from . import change_log, continuity
-from .errors import StateCorrupt, StateVersionTooNew
 from .rows import CHECKSUM, damaged, verified
 
 APPLICATION_ID: Final = 0x52434853

@@ -17,15 +17,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, get_args
 
+from .._contracts.state_store import Identity, Saved
+from ..errors import StateError, StateMismatch, StateUnavailable
 from ..sds.changes import Changes, Row
 from ..sds.log.entry import LogEntry
 from ..sds.options import LOG_WINDOW_ENTRIES
 from . import checkpoints, continuity, schema
-from .base import Identity, Saved
 from .change_log import ChangeLog, by_table, pack, put_rows, size_bytes
 from .checkpoints import Checkpoints
 from .continuity import Continuity, check_in_place
-from .errors import StateError, StateMismatch, StateUnavailable
 from .ownership import Ownership, inode_of
 from .rows import CHECKSUM, checksum, damaged
 from .schema import ENTRY_COLUMNS

@@ -6,9 +6,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from ..errors import StateError, StateUnavailable
 from ..sds.changes import LogKey, Value
 from ..sds.log.entry import LogEntry
-from .errors import StateError, StateUnavailable
 from .rows import CHECKSUM, damaged, verified
 from .schema import ENTRY_COLUMNS
 

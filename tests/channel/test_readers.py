@@ -20,7 +20,7 @@ from reliable_channel import (
     MessageReceived,
     ReliableChannel,
 )
-from reliable_channel.engine.unconfirmed import UNCONFIRMED
+from reliable_channel.engine.pending_events import PENDING_EVENTS
 from reliable_channel.events import EventsMissed, ReaderFellBehind
 from reliable_channel.state import Identity, MemoryStateStore, StateStore
 from reliable_channel.transport import MemoryNetwork
@@ -174,13 +174,13 @@ async def test_what_nobody_confirmed_does_not_keep_a_channel_from_listening(
 
 def unconfirmed_rows(state: StateStore) -> int:
     saved = state.open(Identity("general", "alice", "spec"))
-    return len(saved.tables.get(UNCONFIRMED.name, ()))
+    return len(saved.tables.get(PENDING_EVENTS.name, ()))
 
 
 async def test_what_is_unconfirmed_is_bounded_where_nobody_ever_reads(
     virtual_time: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("reliable_channel.engine.unconfirmed.UNCONFIRMED_LIMIT", 20)
+    monkeypatch.setattr("reliable_channel.engine.pending_events.PENDING_EVENTS_LIMIT", 20)
     network, state = MemoryNetwork(), MemoryStateStore()
     async with make_channel(network.transport(), "bob") as bob:
         async with make_channel(network.transport(), "alice", state=state):

@@ -50,7 +50,7 @@ class Shouting:
 
     unacknowledged: Collection[str] = ()
     is_missing_something = False
-    room = 100
+    capacity_left = 100
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
         if not content:

@@ -13,7 +13,7 @@ from result import Err, Ok
 
 from interop.compat.wrapper import NodeWrapper
 
-from .nodes import CHANNEL, TOPIC, Nodes, Told, message, say
+from .nodes import CHANNEL, TOPIC, NodeEvents, Nodes, message, say
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ REPAIRING = {
     "repair_sweep_interval_ms": 20,
 }
 
-Starter = Callable[..., tuple[NodeWrapper, Told]]
+Starter = Callable[..., tuple[NodeWrapper, NodeEvents]]
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def member(nodes: Nodes) -> Starter:
 
     def start(
         name: str, *, topic: str = TOPIC, join: NodeWrapper | None = None, **config: object
-    ) -> tuple[NodeWrapper, Told]:
+    ) -> tuple[NodeWrapper, NodeEvents]:
         node, told = nodes.start(name, join=join, **config)
         assert node.channel_create(CHANNEL, topic, name) == Ok(CHANNEL)
         return node, told
@@ -213,7 +213,9 @@ def test_who_joins_late_gets_what_was_sent_before(nodes: Nodes, member: Starter)
     assert to_bob.delivers(b"m1", b"m2")
 
 
-def missed(nodes: Nodes, member: Starter, options: dict[str, int]) -> tuple[NodeWrapper, Told]:
+def missed(
+    nodes: Nodes, member: Starter, options: dict[str, int]
+) -> tuple[NodeWrapper, NodeEvents]:
     """Bob, who has no channel when m1 comes, and then m2, which refers to it."""
     bob, to_bob = nodes.start("bob", channelOptions=options)
     bob.subscribe_content_topic(TOPIC).unwrap()

@@ -14,12 +14,12 @@ from interop.compat.wrapper import NodeWrapper
 from waku import WakuMessage
 from waku.node import EmbeddedNode, NodeOptions
 
-from .nodes import TOPIC, Nodes, Told, address_of, message
+from .nodes import TOPIC, NodeEvents, Nodes, address_of, message
 
 pytestmark = pytest.mark.slow
 
 
-def of_request(told: Told, request_id: str) -> list[str]:
+def of_request(told: NodeEvents, request_id: str) -> list[str]:
     return [e["eventType"] for e in told.events if e.get("requestId") == request_id]
 
 

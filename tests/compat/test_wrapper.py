@@ -15,7 +15,7 @@ from interop.compat import wrapper
 from interop.compat.records import address_in
 from interop.compat.wrapper import NodeWrapper
 
-from .nodes import TOPIC, Nodes, Told, address_of, message
+from .nodes import TOPIC, NodeEvents, Nodes, address_of, message
 
 pytestmark = pytest.mark.slow
 
@@ -160,7 +160,7 @@ def test_a_bad_message_is_not_sent(nodes: Nodes, sent: dict[str, object], said: 
 def test_a_callback_that_fails_is_told_the_next_event(
     nodes: Nodes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = Told()
+    told = NodeEvents()
 
     def failing_once(ret: int, raw: bytes) -> None:
         told(ret, raw)

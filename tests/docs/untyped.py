@@ -26,8 +26,8 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "make conformance": LONG + "by hand; needs npm's registry",
     },
     "docs/fuzzing.md": {
-        "make fuzz": LONG + "tests/fuzz has the inputs that were kept",
-        "FUZZ_SECONDS=60 make fuzz": LONG + "as `make fuzz`",
+        "make hunt WHAT=fuzz": LONG + "tests/fuzz has the inputs that were kept",
+        "FUZZ_SECONDS=60 make hunt WHAT=fuzz": LONG + "as `make hunt WHAT=fuzz`",
     },
     "docs/group-reliability.md": {"curl": OTHERS},
     "docs/implementations.md": {
@@ -42,16 +42,11 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "docs/model.md": {"make conformance": LONG + "by hand; tests/plugins/conformance/model"},
     "docs/pipeline.md": {
-        "reliable-channel audit journals/": SPARK,
+        "reliable-channel check journals/ --out": SPARK,
         "make demo AUDIT=1": SPARK,
         "pip install": SPARK,
-        "cd examples/spark_pipeline": SPARK,
-        "spark-pipelines": SPARK,
         "export SPARK_HOME": SPARK,
         "$SPARK_HOME": SPARK,
-        "PYSPARK_PYTHON": "needs a cluster of Kubernetes; never tried",
-        "export HADOOP_CONF_DIR": "needs a cluster of YARN; never tried",
-        "reliable-channel audit /nfs": "needs a cluster of YARN; never tried",
     },
     "docs/plugins.md": {
         "pip install .": "tests/plugins/test_example.py installs and runs it elsewhere",
@@ -68,7 +63,7 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
     "docs/status-bots.md": {
         "python archive.py": "needs a community: plugins/reliable_channel_status/tests",
         "python archive_on_spark.py": SPARK,
-        "reliable-channel audit": SPARK,
+        "reliable-channel check": SPARK,
     },
     "docs/status-communities.md": {
         "python community_report.py": "needs a community: plugins/reliable_channel_status/tests"
@@ -77,9 +72,9 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "reliable-channel bot run": "goes on when an editor writes: the plugin's tests of reloading"
     },
     "docs/store.md": {
-        "reliable-channel audit-store /dns4": OTHERS,
-        "reliable-channel audit-store postgresql": OTHERS,
-        "reliable-channel archive": "needs pyarrow: tests/plugins/audit/commands/test_archive.py",
+        "reliable-channel audit store /dns4": OTHERS,
+        "reliable-channel audit store postgresql": OTHERS,
+        "reliable-channel audit archive": "needs pyarrow: audit/commands/test_archive.py",
     },
     "docs/sweeps.md": {"reliable-channel sweep": LONG + "tests/plugins/lab/sweep"},
     "docs/tuning.md": {"reliable-channel sweep": LONG + "`make docs WHAT=tuning`"},

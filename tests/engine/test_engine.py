@@ -166,7 +166,7 @@ def test_a_message_that_store_lacks_twice_is_sent_again() -> None:
     for _ in range(2):
         alice.now_ms += 30_000
         alice.engine.in_store(hash_of(one.data))
-        alice.engine.looked_into_store(alice.now_ms * 1_000_000, alice.now_ms)
+        alice.engine.store_checked(alice.now_ms * 1_000_000, alice.now_ms)
         alice.end_step()
     assert [event.message_hash for event in alice.of(MessageStored)] == [hash_of(one.data)]
     (again,) = (each for each in alice.publish() if each.kind is OutgoingKind.RETRY)
@@ -234,9 +234,9 @@ def test_what_is_encrypted_inside_is_emitted_once_it_is_opened() -> None:
     for sent in alice.publish():
         bob.receive(sent.data)
     assert bob.of(MessageReceived) == []
-    one, two = bob.engine.sealed
-    bob.engine.opened(one, b"opened", bob.now_ms)
-    bob.engine.unopened(two, "another key")
+    one, two = bob.engine.to_decrypt
+    bob.engine.decrypted(one, b"opened", bob.now_ms)
+    bob.engine.undecryptable(two, "another key")
     bob.end_step()
     (received,), (rejected,) = bob.of(MessageReceived), bob.of(MessageRejected)
     assert (received.message_id, received.content) == (one.event.message_id, b"opened")

@@ -7,9 +7,10 @@ import pytest
 
 from reliable_channel import MessageReceived
 from reliable_channel.engine.segments import BARE
-from reliable_channel.events import SegmentDiscarded
+from reliable_channel.events import PayloadDropped, ReceiveProgress, SegmentDiscarded
 from reliable_channel.sds import NIM as NIM_PROFILE
 from reliable_channel.sds.dialects import SpecCodec
+from reliable_channel.sds.errors import ContentTooLong
 from reliable_channel.segmentation import (
     LAYOUTS,
     LIP_243_V01,
@@ -118,6 +119,35 @@ def test_a_bare_payload_that_looks_like_a_segment_is_wrapped_all_the_same() -> N
     outer = recognised(content)
     assert outer is not None
     assert outer[0].payload == inner
+
+
+def test_half_a_payload_is_dropped_with_an_event_in_time() -> None:
+    alice = Peer("alice", **NIM)
+    first, *_ = Segmenter(LIP_243_V01, segment_size_bytes=1_000).split(LONG)
+    Stranger("bob").says(alice, first)
+    (progress,) = alice.of(ReceiveProgress)
+    assert progress.chunks < progress.total_chunks
+    deadline_ms = alice.engine.segmentation.next_deadline_ms()
+    assert deadline_ms is not None
+    alice.now_ms = deadline_ms
+    alice.engine.on_deadline(alice.now_ms)
+    alice.end_step()
+    (dropped,) = alice.of(PayloadDropped)
+    assert (dropped.sender_id, dropped.payload_hash) == ("bob", payload_hash(LONG))
+
+
+def test_a_payload_beyond_the_limit_is_refused() -> None:
+    alice = Peer("alice", max_payload_bytes=5_000, **NIM)
+    assert alice.engine.split(b"") == [b""]  # the core refuses it, with a reason
+    with pytest.raises(ContentTooLong, match="max_payload_bytes is 5000"):
+        alice.send(bytes(5_001))
+
+
+def test_an_entry_of_the_log_shows_the_payload_of_an_only_segment() -> None:
+    whole = Peer("alice", **NIM).engine.segmentation.whole
+    assert whole(only_segment(LIP_243_V01)) == b"theirs"
+    assert whole(b"bare") == b"bare"
+    assert Peer("alice", segmentation="none").engine.segmentation.whole(b"bare") == b"bare"
 
 
 def test_what_is_never_delivered_tells_no_form() -> None:

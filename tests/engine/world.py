@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from reliable_channel import Event
 from reliable_channel._contracts.repair_policies import both
+from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.engine.engine import Engine, spent_in
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.steps import Step
@@ -16,7 +17,7 @@ from reliable_channel.sds import SdsProtocol
 from reliable_channel.sds.changes import NO_RECORDER, Recorder
 from reliable_channel.sds.events import Outgoing
 from reliable_channel.sds.log.archive import NO_ARCHIVE
-from reliable_channel.state import ArchiveOverlay, Identity, MemoryStateStore, StateUnavailable
+from reliable_channel.state import Identity, MemoryStateStore, StateUnavailable
 
 START_MS = 1_700_000_000_000
 FULL = StateUnavailable("the disk is full")

@@ -188,7 +188,7 @@ def test_what_a_flooder_names_first_is_not_dropped_with_its_own() -> None:
     bob.receive(forge("f", sender="mallory", after=stolen), now_ms)
     # More than are followed at once: the first of them waits in mallory's batch.
     bob.receive(honest(1, ["h0", *(f"x{i}" for i in range(FOLLOWED_AT_ONCE))], now_ms), now_ms)
-    assert "h0" in bob.incoming_buffer.unseen
+    assert "h0" in bob.incoming_buffer.queued
     told = flooded(bob, 10, SPENT + 1)
     assert any(isinstance(e, ReferencesDropped) and e.sender_id == "mallory" for e in told)
     assert not any(isinstance(e, MessageReceived) and e.message_id == "h1" for e in told)

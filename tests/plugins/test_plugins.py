@@ -24,7 +24,8 @@ from reliable_channel._plugins.hooks import PROJECT, Hooks, Register, hookimpl
 from reliable_channel._plugins.loading import BUILT_IN, installed, process_registry, registry_with
 from reliable_channel._plugins.registry import Kind
 from reliable_channel._plugins.transport import PluginTransport
-from reliable_channel.cli.main import COMMANDS, command_line
+from reliable_channel.cli.main import COMMANDS, PACKAGES, command_line
+from reliable_channel.cli.plugin_commands import commands_of_plugins
 from reliable_channel.errors import PluginError
 from reliable_channel.events import NodeHealthChanged, ObserverSetAside, ObserverSlow, SyncSent
 from reliable_channel.health import ChannelHealth
@@ -461,7 +462,7 @@ class Failing:
         failing()
 
 
-class Wrapping:
+class WakuFraming:
     @hookimpl(wrapper=True)
     def register_observers(self, register: Register) -> Iterator[None]:
         yield
@@ -492,7 +493,10 @@ class AwaitedObserver:
 @pytest.mark.parametrize(
     ("plugin", "text"),
     [
-        (Wrapping(), "^plugin 'Wrapping': register_observers would not run; leave out `wrapper=T"),
+        (
+            WakuFraming(),
+            "^plugin 'WakuFraming': register_observers would not run; leave out `wrapper=T",
+        ),
         (Awaiting(), "^plugin 'Awaiting': register_observers would not run; leave out"),
         *(
             (
@@ -618,21 +622,54 @@ def test_commands_are_added_and_a_failing_plugin_takes_none_with_it(
         @app.command()
         def chat() -> None: ...
 
-        app.add_typer(typer.Typer(), name="loft")
+        loft = typer.Typer()
+        loft.command("open")(lambda: None)
+        loft.command("clean")(lambda: typer.echo("CLEAN"))
+        app.add_typer(loft, name="loft")
+
+    def add(app: typer.Typer) -> None:
+        loft = typer.Typer()
+        loft.command("open")(lambda: None)
+        loft.command("close")(lambda: typer.echo("CLOSED"))
+        app.add_typer(loft, name="loft")
 
     def fail(app: typer.Typer) -> None:
         app.command()(lambda: None)
         raise LookupError("lost my way")
 
-    _plugins["coo"], _plugins["sick"] = Commands(coo), Commands(fail)
-    install(monkeypatch, "coo", "sick", selection=None)
+    _plugins["coo"], _plugins["more"], _plugins["sick"] = map(Commands, (coo, add, fail))
+    install(monkeypatch, "coo", "more", "sick", selection=None)
     app = command_line()
     assert len(app.registered_commands) == len(COMMANDS) + 1
     assert [group.name for group in app.registered_groups] == ["state", "loft"]
     said = " ".join(capsys.readouterr().err.split())
     assert "the command 'chat' of plugin 'coo' is left out: the name is taken" in said
     assert "plugin 'sick': register_commands failed: LookupError('lost my way')" in said
+    assert "the command 'open' of plugin 'more' is left out: the name is taken" in said
     assert "COO" in CliRunner().invoke(app, ["coo-loudly"]).output
+    for word, told in (("clean", "CLEAN"), ("close", "CLOSED")):
+        assert told in CliRunner().invoke(app, ["loft", word]).output
+
+
+def test_a_command_of_a_missing_package_names_it(
+    fresh: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RELIABLE_CHANNEL_PLUGINS", raising=False)
+    process_registry.cache_clear()
+    packages = {plugin.name: plugin.distribution for plugin in installed()}
+    theirs = {
+        words.partition(" ")[0]: packages[plugin]
+        for plugin, commands in commands_of_plugins().items()
+        for words in commands
+        if packages[plugin] != "reliable-channel-moderation"  # which adds to `bot`
+    }
+    assert theirs == PACKAGES
+    process_registry.cache_clear()
+    install(monkeypatch, selection="none")
+    told = CliRunner().invoke(command_line(), ["audit", "journals", "here"])
+    assert told.exit_code == 2
+    assert "pip install reliable-channel-audit" in told.output
+    assert "pip install" not in CliRunner().invoke(command_line(), ["adit"]).output
 
 
 def test_a_plugin_that_cannot_be_loaded_takes_no_commands_of_others_with_it(

@@ -360,7 +360,6 @@ def test_missing_references_are_told_once_with_hint_and_sender() -> None:
     assert events(bob, MessageMissing) == [MessageMissing((with_hint, without), "m1", "mallory")]
     assert [m.entry for m in bob.missing()] == [with_hint, without]
     assert {m.since_ms for m in bob.missing()} == {NOW_MS}
-    assert bob.sweep_incoming(NOW_MS + 10) == [with_hint, without]
 
 
 def test_repeated_references_in_one_message_count_once() -> None:
@@ -500,7 +499,7 @@ def test_a_delivery_that_failed_counts() -> None:
     alice = participant("alice", max_retry_attempts=0)
     for n in range(2):
         send(alice, b"%d" % n)
-    alice.sweep_outgoing(NOW_MS + alice.options.retry_interval_ms)
+    alice.on_deadline(NOW_MS + alice.options.retry_interval_ms)
     assert len(events(alice, DeliveryFailed)) == alice.counters.delivery_failed == 2
 
 
@@ -517,7 +516,7 @@ def test_only_a_sync_that_one_may_do_without_is_spare(self_tuning: bool) -> None
     alice = participant("alice", self_tuning=self_tuning)
     send(alice, b"hi")
     assert alice.send_sync(NOW_MS)
-    assert only(alice.outgoing()).is_spare is self_tuning
+    assert only(alice.outgoing()).is_redundant is self_tuning
 
 
 def test_a_message_may_be_sent_again_early_as_long_as_it_has_attempts() -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.sds import NIM, SPEC, Limits, RepairOptions, SdsProtocol, WireProfile
 from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.changes import Recorder
@@ -15,7 +16,7 @@ from reliable_channel.sds.events import MessageReceived, OutgoingKind
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.sds.log.archive import BLOCK_ENTRIES
 from reliable_channel.sds.log.root import LogSums
-from reliable_channel.state import ArchiveOverlay, Identity, MemoryStateStore
+from reliable_channel.state import Identity, MemoryStateStore
 
 from .world import (
     CHANNEL,
@@ -357,7 +358,7 @@ def test_a_clock_set_back_meanwhile_holds_up_nothing() -> None:
     assert set(again.repair_requests.planned().values()) <= set(
         range(earlier_ms, earlier_ms + 2 * MINUTE + 1)
     )
-    again.sweep_incoming(earlier_ms + 5 * MINUTE + 1)
+    again.on_deadline(earlier_ms + 5 * MINUTE + 1)
     assert again.log.get("waits") is not None
 
 

@@ -8,8 +8,8 @@ from reliable_channel.sds.profile import SPEC
 from reliable_channel.sds.references.unknown import CHECKED
 from reliable_channel.sds.states import (
     TRANSITIONS,
-    Event,
     State,
+    Trigger,
 )
 
 NOW_MS = 1_700_000_000_000
@@ -55,7 +55,7 @@ def test_every_state_can_be_reached_and_left() -> None:
 
 def test_every_event_is_in_the_table_and_changes_something() -> None:
     changes = {e for (before, e), after in TRANSITIONS.items() if after is not before}
-    assert changes | {Event.CYCLE} == set(Event)
+    assert changes | {Trigger.CYCLE} == set(Trigger)
 
 
 def test_what_waits_and_what_is_searched_follows_from_the_state() -> None:
@@ -64,7 +64,7 @@ def test_what_waits_and_what_is_searched_follows_from_the_state() -> None:
     assert {s for s in State if s.is_here} == {State.PARKED, State.DELIVERED}
     for (before, event), after in TRANSITIONS.items():
         if before is State.DELIVERED and after is not before:
-            assert event in (Event.FORGED, Event.LOG_LIMIT)
+            assert event in (Trigger.FORGED, Trigger.LOG_LIMIT)
 
 
 # -- the core keeps to it --------------------------------------------------------------------------

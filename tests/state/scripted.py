@@ -18,9 +18,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.sds import Limits, RepairOptions, SdsProtocol
 from reliable_channel.sds.changes import Recorder
-from reliable_channel.state import ArchiveOverlay, Identity, SqliteStateStore, change_log
+from reliable_channel.state import Identity, SqliteStateStore, change_log
 from tests.sds.test_restoring import remembered
 from tests.sds.world import CHANNEL, NOW_MS, SECOND, forge, options, participant, send
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.sds.changes import Changes, Table
 from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.state import (
-    ArchiveOverlay,
     Identity,
     SqliteStateStore,
     StateCorrupt,
@@ -98,9 +98,11 @@ def test_text_that_a_disk_changed_is_damage(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
-    store = SqliteStateStore(tmp_path / "new" / "state.db")
+    path = tmp_path / "new" / "state.db"
+    store = SqliteStateStore(path)
     store.open(ALICE)
     store.close()
+    assert path.is_file()
 
 
 def test_a_path_that_cannot_be(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.sds.changes import Changes, Table
 from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.state import (
-    ArchiveOverlay,
     Identity,
     MemoryStateStore,
     SqliteStateStore,

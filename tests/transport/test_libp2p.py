@@ -165,6 +165,7 @@ async def test_a_hub_takes_addresses() -> None:
             with anyio.fail_after(60):
                 async for event in bob.events():
                     if isinstance(event, MessageReceived):
+                        assert event.content == b"hello"
                         break
 
 

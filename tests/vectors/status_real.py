@@ -18,17 +18,17 @@ from reliable_channel_status import (
     encode_payload,
     partitioned_topic,
     personal_discovery_topic,
-    status_pb2,
 )
-from reliable_channel_status.direct import (
+from reliable_channel_status.wire import status_pb2
+from reliable_channel_status.wire.direct import (
     Correspondence,
     DirectPayload,
     RatchetHeader,
     group_of,
     read_datasync,
 )
-from reliable_channel_status.direct.ratchet import decrypt_message, encrypt_message
-from reliable_channel_status.pipeline import read_again
+from reliable_channel_status.wire.direct.ratchet import decrypt_message, encrypt_message
+from reliable_channel_status.wire.opening import read_again
 from waku import WakuMessage
 
 from .case import Result, first_difference, guarded

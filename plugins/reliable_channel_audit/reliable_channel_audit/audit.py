@@ -27,7 +27,7 @@ from .audits import (
 from .check import judge, nobody
 from .evidence import MAX_STEPS, Evidence, Rank, Step, lives, shown_by, worst
 from .facts import Acknowledgement, Delivery, Dispatch, Lag, Outcome
-from .findings import SETTLE_MS, Finding, Heard, Orphan
+from .findings import SETTLE_MS, Finding, HeardSender, Orphan
 from .journals import journal_files, participants
 from .promises import not_judged, reasons
 from .replay import Life
@@ -42,7 +42,7 @@ them by Spark takes more than half a minute of CPU time, however few they are.""
 _COMPARED: Final[dict[str, type[Any]]] = {
     kind.__name__: kind
     for kind in (
-        *(Life, Delivery, Outcome, Acknowledgement, Dispatch, Lag, Finding, Heard, Orphan),
+        *(Life, Delivery, Outcome, Acknowledgement, Dispatch, Lag, Finding, HeardSender, Orphan),
     )
 }
 
@@ -205,7 +205,7 @@ def _judged(
     facts: DataFrame, unheard: list[tuple[Any, ...]]
 ) -> tuple[dict[str, int], dict[str, str]]:
     """How many cases each audit looked at, and why what is unknown is so."""
-    judged = table(facts, "Judged")
+    judged = table(facts, "Coverage")
     cases = {
         (row.channel_id, row.audit): row.cases
         for row in judged.groupBy("channel_id", "audit")

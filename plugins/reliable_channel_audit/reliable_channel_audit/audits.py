@@ -176,7 +176,9 @@ def absent(facts: DataFrame, settle_ms: int) -> DataFrame:
 
 def without_journal(facts: DataFrame) -> DataFrame:
     """Channel and name of each participant that was heard and left no journal."""
-    heard = table(facts, "Heard").select("channel_id", F.col("sender_id").alias("participant_id"))
+    heard = table(facts, "HeardSender").select(
+        "channel_id", F.col("sender_id").alias("participant_id")
+    )
     here = table(facts, "Life").select("channel_id", "participant_id")
     return heard.distinct().join(here, ["channel_id", "participant_id"], "left_anti")
 

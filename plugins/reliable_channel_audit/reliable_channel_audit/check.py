@@ -10,7 +10,7 @@ from typing import Any
 from .clocks import clock_offsets, clocks_apart, own_lags
 from .dag import Said
 from .facts import Acknowledgement, Delivery, Dispatch, Lag, Outcome, facts_of, uncollected
-from .findings import SETTLE_MS, Finding, Heard, Judged, Orphan
+from .findings import SETTLE_MS, Coverage, Finding, HeardSender, Orphan
 from .journals import Participant, journal_files, participants
 from .promises import (
     acknowledged_and_lost,
@@ -66,9 +66,9 @@ def judge(
     offsets = clock_offsets([*own_lags(facts[Lag], facts[Dispatch]), *earlier_lags])
     false = not_sent(lives, deliveries, offsets)
     absent = undelivered(lives, deliveries, facts[Outcome], false, offsets, settle_ms)
-    unheard = without_journal(lives, facts[Heard])
+    unheard = without_journal(lives, facts[HeardSender])
     judged = Counter[str]()
-    for each in facts[Judged]:
+    for each in facts[Coverage]:
         judged[each.audit] += each.cases
     broken, first = counted(
         [
@@ -91,7 +91,7 @@ def judge(
         deliveries=len(deliveries),
         on_the_way=absent.on_the_way,
         judged=dict(judged),
-        unknown=unknowns(facts[Judged], lives, unheard),
+        unknown=unknowns(facts[Coverage], lives, unheard),
         without_journal=unheard,
         broken=broken,
         findings=first,

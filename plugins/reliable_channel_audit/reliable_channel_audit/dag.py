@@ -28,7 +28,7 @@ class Said(NamedTuple):
     """Message ids of its causal history."""
 
 
-class Place(NamedTuple):
+class DagPosition(NamedTuple):
     """Where a message stands in the DAG."""
 
     message_id: str
@@ -72,7 +72,7 @@ def said_by(participant: Participant) -> Iterator[Said]:
         )
 
 
-def places(said: Sequence[Said]) -> list[Place]:
+def places(said: Sequence[Said]) -> list[DagPosition]:
     """The shape of a DAG, in log order; takes each message of one channel once."""
     order = sorted(said, key=lambda each: (each.lamport_timestamp, each.message_id))
     references = {each.message_id: set(each.references) for each in order}
@@ -86,7 +86,7 @@ def places(said: Sequence[Said]) -> list[Place]:
         if each.message_id not in named:
             heads.add(each.message_id)
         found.append(
-            Place(
+            DagPosition(
                 *each[2:6],
                 len(own),
                 sum(each not in references for each in own),  # `own - keys` looks at all keys

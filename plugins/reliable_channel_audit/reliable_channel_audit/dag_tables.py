@@ -48,7 +48,7 @@ def edges(said: DataFrame) -> DataFrame:
 
 
 def nodes(said: DataFrame) -> DataFrame:
-    """A row for each message, with its place in the DAG (`dag.Place`)."""
+    """A row for each message, with its place in the DAG (`dag.DagPosition`)."""
     return placed(union(said)).select(*PLACE.names)
 
 

@@ -10,10 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from reliable_channel._contracts.encryption import Encryption
 from reliable_channel.options import ENCRYPTION_ORDERS
-from reliable_channel.sds.dialects import CodecError, NimCodec, SpecCodec
-from reliable_channel.sds.message import MessageKind, kind_of
+from reliable_channel.sds import MessageKind
+from reliable_channel.spi import CodecError, Encryption, NimCodec, SpecCodec, kind_of
 
 from .opening import EncryptionFactory, Unopened, opened
 from .schemas import MESSAGE
@@ -62,8 +61,8 @@ def decoded(
 
 
 def message(payload: Column) -> Column:
-    """A binary column decoded, without its bloom filter: the `message` of `decoded` where a frame
-    cannot be asked for its columns, as in a declarative pipeline."""
+    """Decode a binary column, without its bloom filter: the `message` of `decoded`, where a frame
+    cannot be asked for its columns."""
 
     def of_batch(payloads: pa.Array) -> pa.Array:
         return decode_batch(payloads).to_struct_array()

@@ -13,12 +13,11 @@ from heapq import heappush, heapreplace
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from reliable_channel.sds.message import Message
-from reliable_channel.sds.options import Limits
+from reliable_channel.sds import Limits
+from reliable_channel.spi import Message
 
-from .bloom_filters import Bloom, BloomReview
 from .dag import Said
-from .findings import SETTLE_MS, Finding, Heard, Judged, Orphan
+from .findings import SETTLE_MS, Coverage, Finding, HeardSender, Orphan
 from .journals import Noted, Participant, lived
 from .lines import SET_ASIDE, WIRE_IN, WIRE_OUT, Line
 from .misbehaviour import Deed
@@ -155,11 +154,10 @@ Fact = (
     | Traffic
     | Repair
     | Lag
-    | Bloom
     | Deed
     | Finding
-    | Judged
-    | Heard
+    | Coverage
+    | HeardSender
     | Orphan
     | SetAside
     | Said
@@ -200,18 +198,11 @@ class Gathering:
     def __init__(self, whose: tuple[str, str, int], *, settle_ms: int = SETTLE_MS) -> None:
         self.replay = Replay(*whose, settle_ms=settle_ms)
         self._life = _Life(whose)
-        self._blooms = 0
 
     def add(self, noted: Noted, message: Message | None) -> Iterator[Fact]:
         """Take a line; give the facts that need no other line."""
         self.replay.add(noted, message)
-        for fact in self._life.add(noted.line, message):
-            self._blooms += isinstance(fact, Bloom) and fact.had > 0
-            yield fact
-
-    def begin_filters(self, opened: Line, lamport_timestamp: int) -> None:
-        """Know nothing of bloom filters of before, and look at those of later messages alone."""
-        self._life.begin_filters(opened, lamport_timestamp)
+        yield from self._life.add(noted.line, message)
 
     def end(self) -> Iterator[Fact]:
         """What is known if this was the last line; more may follow."""
@@ -219,7 +210,7 @@ class Gathering:
         if replay.has_begun:
             yield replay.life()
             yield from replay.findings()
-            yield from replay.judged(self._blooms)
+            yield from replay.judged()
             yield from replay.heard()
             yield from replay.orphans()
             yield from self._life.end(replay)
@@ -250,11 +241,9 @@ class _Life:
         self._responses: Counter[str] = Counter()
         self._traffic: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._lags: dict[str, list[tuple[int, bytes, int]]] = {}
-        self._bloom_filters = BloomReview(whose)
 
     def add(self, line: Line, message: Message | None) -> Iterator[Fact]:
         """Take a line; return the facts that need no other line."""
-        yield from self._bloom_filters.add(line, message)
         message_id, message_hash, at_ms = line.message_id or "", line.message_hash, line.at_ms or 0
         match line.event:
             case "message_logged":
@@ -297,11 +286,6 @@ class _Life:
             whose = channel_id, sender_id, message.message_id, sender_id
             yield Said(*whose, lamport, at_ms, message.causal_ids)
 
-    def begin_filters(self, opened: Line, lamport_timestamp: int) -> None:
-        """Look at the bloom filters of messages after this one alone."""
-        self._bloom_filters = BloomReview(self._whose)
-        self._bloom_filters.begin(opened, lamport_timestamp)
-
     def end(self, replay: Replay) -> Iterator[Fact]:
         """What is known in the end."""
         positions = {entry.message_id: i for i, entry in enumerate(replay.log)}
@@ -329,7 +313,6 @@ class _Life:
             for _, message_hash, lag_ms in sorted(lags):
                 yield Lag(*self._whose, sender_id, message_hash, lag_ms)
         yield from replay.misbehaviour
-        yield from self._bloom_filters.end()
         for message_id in self._requests.keys() | self._responses.keys():
             requests, responses = self._requests[message_id], self._responses[message_id]
             yield Repair(*self._whose, message_id, requests, responses)

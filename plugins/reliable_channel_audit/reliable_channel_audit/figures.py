@@ -12,7 +12,6 @@ from .facts import WAY_OF_KIND
 
 QUANTILES: Final = tuple(n / 20 for n in range(21))
 """At which a curve of latencies is drawn."""
-_Z: Final = 1.96
 """Standard deviations to either side that 95 % lie within."""
 _LEVELS: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
@@ -164,18 +163,6 @@ def sync_traffic(facts: DataFrame) -> DataFrame:
     )
 
 
-def lamport_drift(facts: DataFrame) -> DataFrame:
-    """By how much Lamport timestamps of own messages run ahead of the sender's clock (ms)."""
-    ahead = F.col("lamport_timestamp") - F.col("at_ms")
-    columns = "channel_id", "participant_id", "lamport_timestamp", "at_ms"
-    return (
-        table(facts, "Delivery", *columns, own=True)
-        .groupBy("channel_id", "participant_id")
-        .agg(F.count("*").alias("messages"), *_levels(ahead))
-        .orderBy("channel_id", "participant_id")
-    )
-
-
 def clocks(facts: DataFrame) -> DataFrame:
     """How far each participant's clock is ahead of the median one (ms), from the quickest messages
     to and from each of its peers; right by half of what one way is quicker than the other."""
@@ -194,36 +181,6 @@ def members(facts: DataFrame) -> DataFrame:
             F.min("at_ms").alias("at_ms"),
         )
         .orderBy("channel_id", "what")
-    )
-
-
-def bloom_filters(facts: DataFrame) -> DataFrame:
-    """The bloom filters that participants sent, of which the first of every ten seconds is looked
-    at: how full they are (percent), how often fewer bits are set than before (rollovers), and what
-    they lack of what they must have. Of ids that their sender had not they have some all the same:
-    which share by their fill, by what they are made for at their capacity, and as measured, with
-    the interval that has the true share with a certainty of 95 %."""
-    fill = F.col("set_bits") / F.col("bit_count")
-    by_fill = F.sum(F.pow(fill, "hash_count") * F.col("absent"))
-    share = F.try_divide(F.sum("false_positives"), F.sum("absent"))
-    return (
-        table(facts, "Bloom")
-        .groupBy("channel_id", "participant_id")
-        .agg(
-            F.count("*").alias("filters"),
-            (100 * F.median(fill)).alias("fill"),
-            (100 * F.max(fill)).alias("most_fill"),
-            F.count_if("is_new").alias("rollovers"),
-            F.sum("had").alias("must_have"),
-            F.sum("lacking").alias("lacking"),
-            F.sum("absent").alias("absent"),
-            F.sum("false_positives").alias("false_positives"),
-            (100 * F.try_divide(by_fill, F.sum("absent"))).alias("percent_by_fill"),
-            (100 * F.max("error_rate")).alias("percent_made_for"),
-            (100 * share).alias("percent"),
-        )
-        .withColumns(_wilson("false_positives", "absent"))
-        .orderBy("channel_id", "participant_id")
     )
 
 
@@ -256,15 +213,6 @@ def late_joiners(facts: DataFrame) -> DataFrame:
         .agg(F.count("*").alias("said_before"), F.count("has").alias("has_of_them"))
     )
     return late.select(*WHOSE, "opened_ms", "owed_from_ms").join(before, [*WHOSE]).orderBy(*WHOSE)
-
-
-def _wilson(hits: str, trials: str) -> dict[str, Column]:
-    """Between which percentages a share lies with a certainty of 95 % (Wilson's interval)."""
-    n, share = F.col(trials), F.try_divide(hits, trials)
-    middle = share + _Z**2 / 2 / n
-    half = _Z * F.sqrt((share * (1 - share) + _Z**2 / 4 / n) / n)
-    ends = {"percent_from": F.greatest(middle - half, F.lit(0.0)), "percent_to": middle + half}
-    return {name: 100 * end / (1 + _Z**2 / n) for name, end in ends.items()}
 
 
 def _levels(column: Column) -> list[Column]:

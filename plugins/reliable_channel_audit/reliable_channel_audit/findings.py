@@ -27,7 +27,6 @@ class Audit(Enum):
     CLOCK = "clock"
     JOURNALS = "journals"
     MEMBERS = "members"
-    BLOOM_FILTERS = "bloom_filters"
 
     __hash__ = object.__hash__  # that of Enum is Python, and cases are counted for every line
 
@@ -47,7 +46,6 @@ PROMISES: Final = {
     Audit.CLOCK: "clocks go forward, and agree",
     Audit.JOURNALS: "no participant was there twice at a time",
     Audit.MEMBERS: "no member misbehaved",
-    Audit.BLOOM_FILTERS: "bloom filters have what their sender had of late",
 }
 """What each audit says where it finds nothing."""
 
@@ -58,7 +56,7 @@ ESSENTIAL: Final = frozenset(
 """Without a case of one of these nothing is known of a channel; others wait for an occasion."""
 
 
-class Judged(NamedTuple):
+class Coverage(NamedTuple):
     """What an audit looked at in one life, and what it could not judge."""
 
     channel_id: str
@@ -70,7 +68,7 @@ class Judged(NamedTuple):
     """Why some could not be judged; None where all could."""
 
 
-class Heard(NamedTuple):
+class HeardSender(NamedTuple):
     """A participant, as another one heard it."""
 
     channel_id: str
@@ -115,7 +113,7 @@ _SEVERITIES: Final = (
     (Audit.DELIVERY, Audit.IDS, Audit.RECEIVED),
     (Audit.ARRIVED, Audit.EXACTLY_ONCE, Audit.CAUSAL_ORDER, Audit.ACKNOWLEDGEMENTS),
     (Audit.LOG_ORDER, Audit.EQUAL_LOGS, Audit.REFERENCES, Audit.JOURNALS),
-    (Audit.REPAIR, Audit.CLOCK, Audit.MEMBERS, Audit.BLOOM_FILTERS),
+    (Audit.REPAIR, Audit.CLOCK, Audit.MEMBERS),
 )
 
 

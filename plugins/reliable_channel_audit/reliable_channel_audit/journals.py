@@ -21,8 +21,7 @@ from sys import maxsize
 from typing import IO, Any, Final, NamedTuple, cast
 
 from reliable_channel.options import ChannelOptions
-from reliable_channel.runtime.journal import FORMAT
-from reliable_channel.runtime.journal_packing import Unpacker
+from reliable_channel.spi import JOURNAL_FORMAT, Unpacker
 
 from .lines import CONTINUED, OPENED, SET_ASIDE, Line, line_of, set_aside
 
@@ -268,7 +267,7 @@ def wanted_from_ms(opened: Line) -> int | None:
 def other_format(opened: Line) -> str:
     """Return why a session has another format; empty for one of this format."""
     found = settings(opened).get("format")
-    return "" if found == FORMAT else f"format {found!r:.40}; this reads {FORMAT}"
+    return "" if found == JOURNAL_FORMAT else f"format {found!r:.40}; this reads {JOURNAL_FORMAT}"
 
 
 def settings(opened: Line) -> dict[str, object]:

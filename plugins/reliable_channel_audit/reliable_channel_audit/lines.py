@@ -8,7 +8,7 @@ from typing import Annotated, Final, NamedTuple, get_args
 import msgspec
 
 from reliable_channel.events import Event
-from reliable_channel.runtime.journal_packing import Unpacker
+from reliable_channel.spi import Unpacker
 
 OPENED: Final = "journal_opened"
 CONTINUED: Final = "journal_continued"

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from reliable_channel.events import RejectionReason
-from reliable_channel.sds.bloom import set_bits
-from reliable_channel.sds.message import Message
+from reliable_channel.spi import Message, set_bits
 
 from .lines import WIRE_IN, Line
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from reliable_channel._contracts.encryption import DecryptionFailed, Encryption
-from reliable_channel._plugins.loading import process_registry
-from reliable_channel._plugins.resolve import make_encryption
+from reliable_channel.spi import DecryptionFailed, Encryption, make_encryption, process_registry
 
 EncryptionFactory = Callable[[], Encryption]
 """Makes an encryption in a worker; it must pickle, and what it makes need not."""

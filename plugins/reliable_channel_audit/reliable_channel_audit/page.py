@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from .evidence import Evidence, show
 from .findings import PROMISES, Audit, Finding, severity
-from .timeline import LEGEND, Stretch, draw_timeline
+from .timeline import LEGEND, TimeBucket, draw_timeline
 from .verdict import NO_CASE, Value, Verdict
 
 MAX_ROWS: Final = 200
@@ -104,15 +104,15 @@ class Subject:
     """Of the audit."""
 
 
-Cases = Mapping[tuple[str, str], tuple[int, str | None]]
+CaseTable = Mapping[tuple[str, str], tuple[int, str | None]]
 """By participant and audit: cases, and why some could not be judged."""
 
 
 def page(
     found: Verdict,
     subject: Subject,
-    cases: Cases,
-    stretches: Sequence[Stretch],
+    cases: CaseTable,
+    buckets: Sequence[TimeBucket],
     evidence: Sequence[Evidence],
     sections: Iterable[str],
 ) -> str:
@@ -122,7 +122,7 @@ def page(
         *_judged(found, subject),
         *_promises(found),
         *_matrix(found, cases),
-        *_timeline(stretches),
+        *_timeline(buckets),
         *_findings(found, evidence),
         *_evidence(evidence),
         *sections,
@@ -233,7 +233,7 @@ def _findings_text(count: int) -> str:
     return "1 finding" if count == 1 else f"{count:,} findings"
 
 
-def _matrix(found: Verdict, cases: Cases) -> Iterator[str]:
+def _matrix(found: Verdict, cases: CaseTable) -> Iterator[str]:
     """Participants by promises."""
     names = sorted({name for name, _ in cases})
     if not names:
@@ -265,8 +265,8 @@ def _mark(findings: int, cases: int, why: str | None) -> str:
     return f'<td class="kept" title="{cases:,} cases">✓</td>' if cases else "<td>&ndash;</td>"
 
 
-def _timeline(stretches: Sequence[Stretch]) -> Iterator[str]:
-    drawn = draw_timeline(stretches)
+def _timeline(buckets: Sequence[TimeBucket]) -> Iterator[str]:
+    drawn = draw_timeline(buckets)
     if drawn:
         yield "<h2>Latency over time</h2>"
         yield '<p class="about">From the sender to the logs of others, by when it was accepted.</p>'

@@ -1,5 +1,4 @@
-"""What the package adds to `reliable-channel`: the commands `check`, `audit`,
-`audit-store`, `archive` and `group-reliability`."""
+"""What the package adds to `reliable-channel`: the commands `audit …`, and `check`."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -10,12 +9,11 @@ if TYPE_CHECKING:
 
 
 COMMANDS: Final = {
-    "check": "Say whether a channel kept its promises, from journals of its participants.",
-    "audit": "Say whether a channel kept its promises, and write a report of how it did.",
-    "audit-store": "Say what a Store alone shows of a channel, without anybody's journal.",
+    "journals": "Print whether a channel kept its promises, from journals of its participants.",
+    "store": "Print what a Store alone shows of a channel, without anybody's journal.",
     "archive": "Keep what a Store has as files, each message once.",
-    "group-reliability": "Measure delivery rate, latency, holes and repairs, by scenario and "
-    "implementation.",
+    "compare": "Compare delivery rate, latency, holes and repairs of runs, scenarios and "
+    "implementations.",
 }
 """Their names, and the first paragraph of their help."""
 
@@ -23,7 +21,13 @@ COMMANDS: Final = {
 @hookimpl
 def register_commands(app: "typer.Typer") -> None:
     """Add the commands."""
+    import typer
+
     from reliable_channel.spi import lazy_command
 
+    journals = f"{__package__}.commands.journals"
+    lazy_command(app, "check", journals, COMMANDS["journals"])
+    audit = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     for name, summary in COMMANDS.items():
-        lazy_command(app, name, f"{__package__}.commands.{name.replace('-', '_')}", summary)
+        lazy_command(audit, name, f"{__package__}.commands.{name}", summary)
+    app.add_typer(audit, name="audit", help="What became of messages: journals, Stores, runs.")

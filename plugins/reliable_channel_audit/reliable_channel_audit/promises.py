@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from .clocks import Offset
 from .facts import Acknowledgement, Delivery, Dispatch, Outcome
-from .findings import ESSENTIAL, NOBODY_HAS_IT, Audit, Finding, Heard, Judged, Orphan
+from .findings import ESSENTIAL, NOBODY_HAS_IT, Audit, Coverage, Finding, HeardSender, Orphan
 from .log_order import first_difference
 from .replay import Life
 from .verdict import NO_CASE
@@ -193,14 +193,14 @@ def invented(
             yield Finding(Audit.IDS.value, *whose, message[1], at_ms, NOT_SENT)
 
 
-def without_journal(lives: Iterable[Life], heard: Iterable[Heard]) -> list[tuple[str, str]]:
+def without_journal(lives: Iterable[Life], heard: Iterable[HeardSender]) -> list[tuple[str, str]]:
     """Channel and name of each participant that was heard and left no journal."""
     here = {life[:2] for life in lives}
     return sorted({(each.channel_id, each.sender_id) for each in heard} - here)
 
 
 def unknowns(
-    judged: Iterable[Judged], lives: Sequence[Life], unheard: Iterable[tuple[str, str]]
+    judged: Iterable[Coverage], lives: Sequence[Life], unheard: Iterable[tuple[str, str]]
 ) -> dict[str, str]:
     """By audit why it cannot be known whether its promise was kept."""
     cases: Counter[tuple[str, str]] = Counter()

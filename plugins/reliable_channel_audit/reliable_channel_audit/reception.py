@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from reliable_channel.sds.message import Message
+from reliable_channel.spi import Message
 
 from .findings import Audit
 from .lines import CLOSED, LOGGED, OPENED, SET_ASIDE, WIRE_IN, Line

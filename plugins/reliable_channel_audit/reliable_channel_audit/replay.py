@@ -11,14 +11,18 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from reliable_channel._contracts.repair_policies import WITHOUT_STORE
-from reliable_channel.engine.engine import JOINING_MS
 from reliable_channel.options import ChannelOptions
-from reliable_channel.sds.dialects import CodecError, NimCodec, SpecCodec
-from reliable_channel.sds.message import Message
-from reliable_channel.sds.repair.buffers import MAX_REST
+from reliable_channel.spi import (
+    JOINING_MS,
+    MAX_REST,
+    WITHOUT_STORE,
+    CodecError,
+    Message,
+    NimCodec,
+    SpecCodec,
+)
 
-from .findings import SETTLE_MS, Audit, Finding, Heard, Judged, Orphan
+from .findings import SETTLE_MS, Audit, Coverage, Finding, HeardSender, Orphan
 from .journals import Noted, settings
 from .lines import OPENED, SET_ASIDE, Line
 from .log_order import Landed, LogOrder
@@ -57,7 +61,7 @@ class Life(NamedTuple):
     the same deliveries."""
 
 
-class Cases(NamedTuple):
+class CaseCounts(NamedTuple):
     """How much there was to look at in a life."""
 
     entries: int
@@ -76,7 +80,6 @@ class Cases(NamedTuple):
     """Messages of others that came, with any outcome."""
     heard: int
     """Those that were taken, or were syncs."""
-    blooms: int
 
     def by_audit(self) -> dict[Audit, int]:
         """How many cases each audit had."""
@@ -95,7 +98,6 @@ class Cases(NamedTuple):
             Audit.CLOCK: self.heard,
             Audit.JOURNALS: 1,
             Audit.MEMBERS: self.came,
-            Audit.BLOOM_FILTERS: self.blooms,
         }
 
 
@@ -153,9 +155,9 @@ class Replay:
         """Message ids by the hashes that they went or came under."""
         self._hinted: set[str] = set()
         """Messages whose retrieval hints were looked at."""
-        self._unproven_told: list[tuple[str, int]] = []
+        self._unproven_acks: list[tuple[str, int]] = []
         """Own messages that were acknowledged by a reference which did not arrive, and when."""
-        self._unseen_told: dict[str, int] = {}
+        self._unlogged_acks: dict[str, int] = {}
         """Messages that were acknowledged before they were in the log, and when."""
         self._doubtful: set[str] = set()
         """The same where lines of the journal are missing, which may be theirs."""
@@ -201,10 +203,10 @@ class Replay:
                     if self._reception.is_damaged:
                         self._doubtful.add(message_id)
                     else:
-                        self._unseen_told.setdefault(message_id, line.at_ms)
+                        self._unlogged_acks.setdefault(message_id, line.at_ms)
                 request = self._requests.pop(message_id, None)
                 if request and line.source == "causal_history" and self._unseen.issuperset(request):
-                    self._unproven_told.append((message_id, line.at_ms))
+                    self._unproven_acks.append((message_id, line.at_ms))
             case "delivery_failed" | "send_failed":
                 self._requests.pop(message_id, None)
             case "repair_requested":
@@ -244,10 +246,9 @@ class Replay:
         alone = (*self._not_told(), *self._told_without_proof(), *self._without_end())
         return [*self._found, *remarks, *alone, *self._out_of_order(), *deeds]
 
-    def judged(self, blooms: int) -> Iterator[Judged]:
-        """How much each audit looked at here, and what it could not judge; of bloom filters so
-        many."""
-        cases = Cases(
+    def judged(self) -> Iterator[Coverage]:
+        """How much each audit looked at here, and what it could not judge."""
+        cases = CaseCounts(
             entries=len(self._seen),
             arrivals=self._reception.arrivals,
             receptions=self._reception.receptions,
@@ -256,16 +257,15 @@ class Replay:
             asked=len(self._asked),
             came=self._messages_came,
             heard=self._messages_heard,
-            blooms=blooms,
         ).by_audit()
         unjudged = dict(self._reception.unjudged()) | self._unjudged
         for audit in Audit:
-            yield Judged(*self._whose, audit.value, cases[audit], unjudged.get(audit))
+            yield Coverage(*self._whose, audit.value, cases[audit], unjudged.get(audit))
 
-    def heard(self) -> Iterator[Heard]:
+    def heard(self) -> Iterator[HeardSender]:
         """The senders of received messages."""
         for sender_id, messages in self._heard.items():
-            yield Heard(*self._whose, sender_id, messages)
+            yield HeardSender(*self._whose, sender_id, messages)
 
     def orphans(self) -> Iterator[Orphan]:
         """References to what is not here in the end; not those that a newcomer may take for older
@@ -436,15 +436,15 @@ class Replay:
     def _told_without_proof(self) -> Iterator[Finding]:
         """Messages that were acknowledged and never sent, or sent later; and own ones acknowledged
         by a reference, and none arrived."""
-        for message_id, at_ms in sorted(self._unseen_told.items()):
+        for message_id, at_ms in sorted(self._unlogged_acks.items()):
             is_logged = message_id in self._seen
             detail = ACKNOWLEDGED_FIRST if is_logged else ACKNOWLEDGED_UNSENT
             yield self._finding(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
         if self._reception.is_damaged:
-            if self._unproven_told or self._doubtful - self._seen.keys():
+            if self._unproven_acks or self._doubtful - self._seen.keys():
                 self._unjudged[Audit.ACKNOWLEDGEMENTS] = LINES_MISSING
             return
-        for message_id, at_ms in self._unproven_told:
+        for message_id, at_ms in self._unproven_acks:
             detail = "acknowledged by a reference that did not arrive"
             yield self._finding(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
 

@@ -24,7 +24,7 @@ from .journals import journal_files, options_of, participants
 from .page import (
     MAX_IN_MATRIX,
     MAX_ROWS,
-    Cases,
+    CaseTable,
     Subject,
     as_json,
     page,
@@ -34,7 +34,7 @@ from .page import (
 from .plots import Line, Panel, PlotsUnavailable, draw
 from .schemas import FINDING
 from .sources.batches import arrow_schema
-from .timeline import Stretch
+from .timeline import TimeBucket
 from .verdict import Verdict
 
 
@@ -58,8 +58,6 @@ FIGURES: Final = (
     Figure("repair", "Repair", figures.repair_efficiency),
     Figure("overhead", "Overhead", figures.overhead),
     Figure("sync", "Sync messages by the size of the group", figures.sync_traffic),
-    Figure("bloom_filters", "Bloom filters", figures.bloom_filters),
-    Figure("lamport", "Lamport timestamps", figures.lamport_drift),
     Figure("clocks", "Clocks", figures.clocks),
     Figure("members", "Members that misbehave", figures.members),
     Figure("late_joiners", "Late participants", figures.late_joiners),
@@ -104,7 +102,7 @@ def write_report(
         first = [tuple(row.values()) for row in values.slice(0, MAX_ROWS).to_pylist()]
         drawn = _delays(came.counted) if figure.of is arrivals.by_way else ""
         sections.append(section(figure.title, figure.about, values.column_names, first, drawn))
-    stretches = _stretches(came, found.findings, ahead_ms)
+    buckets = _buckets(came, found.findings, ahead_ms)
     came.counted.unpersist()
     clocks.unpersist()
     if said is not None:
@@ -117,7 +115,7 @@ def write_report(
         pa.Table.from_pylist(rows_of, arrow_schema(FINDING)), directory / "findings.parquet"
     )
     subject = _subject(facts, ahead_ms, paths, settle_ms)
-    text = page(found, subject, _cases(facts, found), stretches, evidence, sections)
+    text = page(found, subject, _cases(facts, found), buckets, evidence, sections)
     path = directory / "index.html"
     path.write_text(text)
     return path
@@ -144,9 +142,9 @@ def _subject(
     return Subject(names, begin_ms, end_ms, formats, options, settle_ms, by)
 
 
-def _cases(facts: DataFrame, found: Verdict) -> Cases:
+def _cases(facts: DataFrame, found: Verdict) -> CaseTable:
     """Of the participants of the table of promises."""
-    judged = table(facts, "Judged")
+    judged = table(facts, "Coverage")
     names = [row.participant_id for row in _some_participants(judged)]
     shown = worst_participants(found, names)
     rows = (
@@ -164,9 +162,9 @@ def _some_participants(judged: DataFrame) -> list[Row]:
     return rows
 
 
-def _stretches(
+def _buckets(
     came: arrivals.Arrivals, findings: Sequence[Finding], ahead_ms: Mapping[tuple[str, str], int]
-) -> list[Stretch]:
+) -> list[TimeBucket]:
     """The time in which messages were accepted, in parts."""
     begin_ms, wide_ms = came.begin_ms, came.wide_ms
     parts = {row.part: row for row in arrivals.timeline(came.counted).collect()}
@@ -176,17 +174,17 @@ def _stretches(
         is_there = begin_ms <= each.at_ms <= came.end_ms
         at_ms = each.at_ms if is_there else each.at_ms - ahead_ms.get(each[1:3], 0)
         broken[(at_ms - begin_ms) // wide_ms] += 1
-    stretches = []
+    buckets = []
     for part in range((came.end_ms - begin_ms) // wide_ms + 1):
         row, at_ms = parts.get(part), begin_ms + part * wide_ms
         span_ms, findings_here = (at_ms, at_ms + wide_ms), broken[part]
         if row is None:
-            stretches.append(Stretch(*span_ms, 0, None, None, 0, findings_here))
+            buckets.append(TimeBucket(*span_ms, 0, None, None, 0, findings_here))
         else:
             delays = row.p50_ms, row.p90_ms
             counts = row.repaired, findings_here
-            stretches.append(Stretch(*span_ms, row.deliveries, *delays, *counts))
-    return stretches
+            buckets.append(TimeBucket(*span_ms, row.deliveries, *delays, *counts))
+    return buckets
 
 
 def _dag(facts: DataFrame, said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:

@@ -95,24 +95,10 @@ TRAFFIC: Final = _table(
 )
 REPAIR: Final = _table(**_WHOSE, message_id=TEXT, requests=NUMBER, responses=NUMBER)
 LAG: Final = _table(**_WHOSE, sender_id=TEXT, message_hash=BYTES, least_ms=NUMBER)
-BLOOM: Final = _table(
-    **_WHOSE,
-    message_id=TEXT,
-    at_ms=NUMBER,
-    error_rate=SHARE,
-    bit_count=NUMBER,
-    hash_count=NUMBER,
-    set_bits=NUMBER,
-    had=NUMBER,
-    lacking=NUMBER,
-    absent=NUMBER,
-    false_positives=NUMBER,
-    is_new=FLAG,
-)
 DEED: Final = _table(**_WHOSE, sender=TEXT, what=TEXT, message_id=TEXT, at_ms=NUMBER, times=NUMBER)
 FINDING: Final = _table(audit=TEXT, **_WHOSE, message_id=TEXT, at_ms=NUMBER, detail=TEXT)
-JUDGED: Final = _table(**_WHOSE, audit=TEXT, cases=NUMBER, why=TEXT)
-HEARD: Final = _table(**_WHOSE, sender_id=TEXT, messages=NUMBER)
+COVERAGE: Final = _table(**_WHOSE, audit=TEXT, cases=NUMBER, why=TEXT)
+HEARD_SENDER: Final = _table(**_WHOSE, sender_id=TEXT, messages=NUMBER)
 ORPHAN: Final = _table(**_WHOSE, message_id=TEXT, first_segment_id=TEXT, at_ms=NUMBER)
 SET_ASIDE: Final = _table(path=TEXT, reason=TEXT, lines=NUMBER, first_line=NUMBER)
 
@@ -136,11 +122,10 @@ FACTS: Final = {
     "Traffic": TRAFFIC,
     "Repair": REPAIR,
     "Lag": LAG,
-    "Bloom": BLOOM,
     "Deed": DEED,
     "Finding": FINDING,
-    "Judged": JUDGED,
-    "Heard": HEARD,
+    "Coverage": COVERAGE,
+    "HeardSender": HEARD_SENDER,
     "Orphan": ORPHAN,
     "SetAside": SET_ASIDE,
     "Said": SAID,
@@ -196,7 +181,7 @@ PLACE: Final = _table(
     branches=NUMBER,
     is_head=FLAG,
 )
-"""A message in the causal DAG of its channel (`dag.Place`)."""
+"""A message in the causal DAG of its channel (`dag.DagPosition`)."""
 
 MESSAGE: Final = _table(
     dialect=TEXT,
@@ -228,21 +213,6 @@ PAYLOAD: Final = _table(
 """What an application sent, in one message or several, in log order; the timestamp is the last
 one's. Of what is not whole, `error` says why and `payload` is null; `payload_hash` is null of what
 was sent without segmentation."""
-
-FILTER: Final = _table(
-    channel_id=TEXT,
-    sender_id=TEXT,
-    message_id=TEXT,
-    lamport_timestamp=NUMBER,
-    dialect=TEXT,
-    bit_count=NUMBER,
-    hash_count=NUMBER,
-    set_bits=NUMBER,
-    words=BYTES,
-    error=TEXT,
-)
-"""The bloom filter of a message (`sds.bloom`); of one that cannot be read, `error` says why and its
-bytes are in `words`."""
 
 STORED: Final = _table(
     message_hash=BYTES,

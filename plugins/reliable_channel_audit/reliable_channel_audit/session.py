@@ -31,7 +31,7 @@ BRIEF_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCac
 """Plans that run once over few rows take less CPU time than the optimising compiler (HotSpot's C2)
 takes for them, and a small heap needs no concurrent collector. The room for code is that of both
 compilers: in the 48 MB that are reserved for one, code is thrown away and compiled again."""
-_MASTER: Final = re.compile(r"local(\[[\w*]+(,\s*\d+)?\])?|spark://.+:\d+.*|k8s://.+|yarn")
+_MASTER: Final = re.compile(r"local(\[[\w*]+(,\s*\d+)?\])?|spark://.+:\d+.*")
 QUIET: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -61,13 +61,8 @@ def session(
     """
     if master is not None and _MASTER.fullmatch(master) is None:
         raise SparkUnavailable(
-            f"{master!r} is no master; give local[*], spark://host:7077, k8s://https://host:port "
-            "or yarn, or sc://host:15002 as remote"
-        )
-    if master == "yarn" and not os.environ.keys() & {"HADOOP_CONF_DIR", "YARN_CONF_DIR"}:
-        raise SparkUnavailable(
-            "yarn is found through HADOOP_CONF_DIR: set it to the directory of core-site.xml and "
-            "yarn-site.xml"
+            f"`master` must be local[*] or spark://host:7077 (got {master!r}); "
+            "give sc://host:15002 as `remote`"
         )
     if find_spec("pyspark") is None:
         raise SparkUnavailable(

@@ -26,7 +26,7 @@ _BROKEN, _REPAIRED = "#f3b3b8", "#f6e3b4"
 _LINES: Final = (("p50_ms", "#0072B2", ""), ("p90_ms", "#D55E00", "6 3"))
 
 
-class Stretch(NamedTuple):
+class TimeBucket(NamedTuple):
     """What happened in one stretch of time."""
 
     begin_ms: int
@@ -40,14 +40,14 @@ class Stretch(NamedTuple):
     """Findings of that time."""
 
 
-def draw_timeline(stretches: Sequence[Stretch]) -> str:
+def draw_timeline(buckets: Sequence[TimeBucket]) -> str:
     """An SVG of latencies (a logarithmic scale) over time; empty where there is nothing to draw."""
-    levels = [each for stretch in stretches for each in stretch[3:5] if each is not None]
+    levels = [each for stretch in buckets for each in stretch[3:5] if each is not None]
     if not levels:
         return ""
     low = floor(log10(max(min(levels), 1)))
     high = max(ceil(log10(max(*levels, 1))), low + 1)
-    begin_ms, end_ms = stretches[0].begin_ms, stretches[-1].end_ms
+    begin_ms, end_ms = buckets[0].begin_ms, buckets[-1].end_ms
 
     def x(at_ms: float) -> float:
         return _LEFT + (at_ms - begin_ms) / max(end_ms - begin_ms, 1) * (_WIDTH - _LEFT - _RIGHT)
@@ -63,10 +63,10 @@ def draw_timeline(stretches: Sequence[Stretch]) -> str:
     )
     parts = [
         head,
-        *_shades(stretches, x),
+        *_shades(buckets, x),
         *_levels(low, high, y),
         *_times(begin_ms, end_ms, x),
-        *_curves(stretches, x, y),
+        *_curves(buckets, x, y),
     ]
     return "\n".join([*parts, "</svg>"])
 
@@ -81,8 +81,8 @@ LEGEND: Final = (
 )
 
 
-def _shades(stretches: Iterable[Stretch], x: Callable[[float], float]) -> Iterator[str]:
-    for each in stretches:
+def _shades(buckets: Iterable[TimeBucket], x: Callable[[float], float]) -> Iterator[str]:
+    for each in buckets:
         if not (each.broken or each.repaired):
             continue
         left, right = x(each.begin_ms), x(each.end_ms)
@@ -127,12 +127,12 @@ def _text(at_ms: int, form: str) -> str:
 
 
 def _curves(
-    stretches: Sequence[Stretch], x: Callable[[float], float], y: Callable[[float], float]
+    buckets: Sequence[TimeBucket], x: Callable[[float], float], y: Callable[[float], float]
 ) -> Iterator[str]:
     """Broken where nothing was delivered."""
     for name, colour, dashes in _LINES:
         path, is_open = [], False
-        for each in stretches:
+        for each in buckets:
             value_ms = getattr(each, name)
             if value_ms is not None:
                 middle = x((each.begin_ms + each.end_ms) / 2)

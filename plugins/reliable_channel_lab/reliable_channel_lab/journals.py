@@ -10,10 +10,9 @@ from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.sync_core import SyncCore
 from reliable_channel.events import Event
 from reliable_channel.options import ChannelOptions
-from reliable_channel.runtime.journal import Journal
 from reliable_channel.sds.events import Outgoing
 from reliable_channel.sds.receiving import Outcome
-from reliable_channel.transport.base import Envelope, Received, Source
+from reliable_channel.spi import Envelope, Journal, Received, Source
 
 from .sim.network import Packet
 from .sim.scenario import Scenario
@@ -77,7 +76,7 @@ class _Keeper:
         envelope = Envelope(sealed.data, stamp_ns, not sealed.is_stored, sealed.message_hash)
         self._journal.went(outgoing.data, envelope, outgoing.kind.value, now_ms)
 
-    def told(self, event: Event | Logged, now_ms: int) -> None:
+    def emitted(self, event: Event | Logged, now_ms: int) -> None:
         """An event was emitted."""
         if isinstance(event, Logged):
             self._journal.logged(event, now_ms)

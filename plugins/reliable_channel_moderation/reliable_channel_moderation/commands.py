@@ -1,4 +1,4 @@
-"""The command `reliable-channel moderation-log`."""
+"""The command `reliable-channel bot log`."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from .audit_log import LogBroken, read_log
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("moderation-log")(moderation_log)
+    app.command("log")(moderation_log)
 
 
 def moderation_log(

@@ -12,7 +12,11 @@ SUMMARY: Final = "Check an audit log of the moderation of a Status bot, and prin
 
 @hookimpl
 def register_commands(app: "typer.Typer") -> None:
-    """Add `reliable-channel moderation-log`."""
+    """Add `reliable-channel bot log`."""
+    import typer
+
     from reliable_channel.spi import lazy_command
 
-    lazy_command(app, "moderation-log", f"{__package__}.commands", SUMMARY)
+    bot = typer.Typer(help="Bots in Status communities.", no_args_is_help=True)
+    lazy_command(bot, "log", f"{__package__}.commands", SUMMARY)
+    app.add_typer(bot, name="bot")

@@ -22,7 +22,7 @@ def checked(*arguments: str) -> tuple[int, str]:
     app = typer.Typer()
     plugin.register_commands(app)
     app.command("other")(lambda: None)
-    result = CliRunner().invoke(app, ["moderation-log", *arguments])
+    result = CliRunner().invoke(app, ["bot", "log", *arguments])
     return result.exit_code, result.output
 
 

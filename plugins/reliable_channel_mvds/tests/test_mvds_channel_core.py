@@ -175,7 +175,7 @@ def test_refusals() -> None:
             send(bytes(5_000), START_MS)
     core.send(b"1", START_MS)
     core.send(b"2", START_MS)
-    assert core.room == 0
+    assert core.capacity_left == 0
     with pytest.raises(OutgoingBufferFull, match="outgoing_buffer_limit"):
         core.send(b"3", START_MS)
 

@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from .keys import KEY_BYTES, PrivateKey
+from .wire.keys import KEY_BYTES, PrivateKey
 
 PASSPHRASE_VARIABLE: Final = "RELIABLE_CHANNEL_BOT_PASSPHRASE"
 """Where commands and bots look for the passphrase of their key."""

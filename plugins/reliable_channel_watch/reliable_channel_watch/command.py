@@ -10,10 +10,15 @@ import anyio
 import anyio.abc
 import typer
 
-from reliable_channel.cli.channel_flags import DEFAULT_NODE, ChannelArguments
-from reliable_channel.cli.console import say
-from reliable_channel.config import channel_settings, check_channel_name, from_text
-from reliable_channel.transport.addresses import masked_address
+from reliable_channel.spi import (
+    DEFAULT_NODE,
+    ChannelArguments,
+    channel_settings,
+    check_channel_name,
+    from_text,
+    masked_address,
+    say,
+)
 
 if TYPE_CHECKING:
     from reliable_channel import ReliableChannel
@@ -93,7 +98,7 @@ def watch(
         raise ValueError("--with-node goes with --sniff or --sender-id, not with journals")
     beside = _node_beside(node or [DEFAULT_NODE]) if with_node else None
     feed = _feed(paths or (), sniff, history * MINUTE_S, flags, config, option or ())
-    from reliable_channel._program import run
+    from reliable_channel import run
 
     run(_serve, feed, port, beside)
 

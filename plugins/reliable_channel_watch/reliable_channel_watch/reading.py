@@ -8,7 +8,7 @@ from os import stat_result
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
-from reliable_channel.runtime.journal_packing import Unpacker
+from reliable_channel.spi import Unpacker
 from reliable_channel_audit.facts import message_in
 from reliable_channel_audit.journals import (
     DAMAGE,

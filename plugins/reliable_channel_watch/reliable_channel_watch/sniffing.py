@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import anyio
 
-from reliable_channel._topic_reader import sds_message, topic_decryption, topic_transport
 from reliable_channel.spi import (
     DecryptionFailed,
     Received,
@@ -14,6 +13,9 @@ from reliable_channel.spi import (
     Transport,
     TransportError,
     has_store,
+    sds_message,
+    topic_decryption,
+    topic_transport,
 )
 
 from .model import WHOLE_CHANNEL, View

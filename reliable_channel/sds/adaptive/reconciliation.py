@@ -211,7 +211,9 @@ class Reconciliation:
         """When `take` has something to broadcast, or to look at."""
         question = self._question
         dues = (
-            *(self.inbox.due_ms, self._plan.due_ms, self._bundles.due_ms),
+            self.inbox.due_ms,
+            self._plan.due_ms,
+            self._bundles.due_ms,
             question.due_ms if question else None,
         )
         return min((due_ms for due_ms in dues if due_ms is not None), default=None)

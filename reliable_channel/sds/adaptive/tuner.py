@@ -18,7 +18,7 @@ from ..sync import Random
 from ..timetable import Timetable
 from . import law
 from .estimates import Observations
-from .sync_timer import SoonTimer
+from .sync_timer import AdaptiveSyncTimer
 
 REMEMBERED: Final = 2_000
 """Messages of which it is remembered when they were on air."""
@@ -47,7 +47,7 @@ class Tuner:
         self, options: SdsOptions, timers: RepairTimers, random: Random, *, has_filters: bool
     ) -> None:
         self.observations = Observations()
-        self.sync_timer = SoonTimer(options.sync_min_interval_ms, self.observations, random)
+        self.sync_timer = AdaptiveSyncTimer(options.sync_min_interval_ms, self.observations, random)
         self.timers = RepairTimers(self._t_req, self._t_resp, self._in_response_group)
         self.random = random
         self._options = options

@@ -48,9 +48,9 @@ from reliable_channel_status import (
     unwrap,
     wrap,
 )
-from reliable_channel_status.envelope import pack, unpack
-from reliable_channel_status.segments import STATUS_SEGMENTATION
-from reliable_channel_status.wire import TYPES
+from reliable_channel_status.wire.codec import TYPES
+from reliable_channel_status.wire.envelope import pack, unpack
+from reliable_channel_status.wire.segments import STATUS_SEGMENTATION
 from waku import WakuMessage
 
 from ..target import Target, joined, records

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel_audit.bloom_filters import EVERY_MS
 from tests.journal_lines import json_lines
 
 Lines = list[dict[str, Any]]
@@ -165,22 +164,6 @@ def _full_bloom_filter(path: Path, lines: Lines, random: Random) -> Expected:
     came["payload"] = b64encode(full).decode()
     _write(path, lines)
     return {("members", path.stem, message.message_id)}
-
-
-def _empty_bloom_filters(path: Path, lines: Lines, random: Random) -> Expected:
-    """Nothing was ever put into the own bloom filter."""
-    expected: Expected = set()
-    next_ms = 0
-    for line in (line for line in lines if line["event"] == "wire_out"):
-        message = SpecCodec().decode(b64decode(line["payload"]))
-        empty = replace(message, bloom_filter=bytes(len(message.bloom_filter or b"")))
-        line["payload"] = b64encode(SpecCodec().encode(empty)).decode()
-        if line["at_ms"] >= next_ms:
-            next_ms = line["at_ms"] // EVERY_MS * EVERY_MS + EVERY_MS
-            if message.causal_ids and not expected:
-                expected = {("bloom_filters", path.stem, message.message_id)}
-    _write(path, lines)
-    return expected
 
 
 def _wrong_clock(ahead_ms: int, *before: Plant) -> Plant:
@@ -462,7 +445,7 @@ def _sent_in_anothers_name(path: Path, lines: Lines, random: Random) -> Expected
     }
     for other in others:
         theirs = json_lines(other)
-        at = len(theirs) - 1  # after their last bloom filter, which would have to have it
+        at = len(theirs) - 1
         at_ms = {"at_ms": theirs[at - 1]["at_ms"]}
         logged = {
             "event": "message_logged",
@@ -499,7 +482,6 @@ FAULTS: Final[dict[str, Plant]] = {
     "loss under a clock three hours ahead": _wrong_clock(3 * 3_600_000, _missing),
     "loss under a clock three hours behind": _wrong_clock(-3 * 3_600_000, _missing),
     "repairs with a wrong clock": _repairs_with_a_wrong_clock,
-    "empty bloom filters": _empty_bloom_filters,
     "not received": _not_received,
     "received twice": _received_twice,
     "received again after a restart": _received_again_after_a_restart,

@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from reliable_channel_audit.dag import Place, Said, direct, places, said_by
+from reliable_channel_audit.dag import DagPosition as At
+from reliable_channel_audit.dag import Said, direct, places, said_by
 from reliable_channel_audit.dag_picture import draw_dag
 from reliable_channel_audit.journals import journal_files, participants
 
@@ -29,10 +30,10 @@ DIAMOND = [
 
 def test_a_diamond() -> None:
     assert places(DIAMOND) == [
-        Place("a", "alice", 1, 1, references=1, orphaned=1, depth=1, branches=1, is_head=False),
-        Place("b", "alice", 2, 2, references=1, orphaned=0, depth=2, branches=1, is_head=False),
-        Place("c", "bob", 2, 2, references=1, orphaned=0, depth=2, branches=2, is_head=False),
-        Place("d", "alice", 3, 3, references=3, orphaned=0, depth=3, branches=1, is_head=True),
+        At("a", "alice", 1, 1, references=1, orphaned=1, depth=1, branches=1, is_head=False),
+        At("b", "alice", 2, 2, references=1, orphaned=0, depth=2, branches=1, is_head=False),
+        At("c", "bob", 2, 2, references=1, orphaned=0, depth=2, branches=2, is_head=False),
+        At("d", "alice", 3, 3, references=3, orphaned=0, depth=3, branches=1, is_head=True),
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reliable_channel.runtime.journal import FORMAT, Journal
+from reliable_channel.runtime.journal import JOURNAL_FORMAT, Journal
 from reliable_channel_audit import journals
 from reliable_channel_audit.check import check
 from reliable_channel_audit.journals import journal_files, lived, options_of, participants
@@ -23,7 +23,7 @@ def opened(**values: Any) -> str:
         {
             "event": "journal_opened",
             "at_ms": EPOCH_MS,
-            "format": FORMAT,
+            "format": JOURNAL_FORMAT,
             "channel_id": "general",
             "sender_id": "alice",
             "wanted_from_ms": 0,
@@ -276,5 +276,5 @@ def test_options_are_listed_with_the_seed_of_each_participant(tmp_path: Path) ->
             journal.opened(at_ms=1, wanted_from_ms=0, log_length=0, options=options)
     group, _ = participants(journal_files([tmp_path]))
     formats, found = options_of(group)
-    assert formats == [FORMAT]
+    assert formats == [JOURNAL_FORMAT]
     assert found == {"bloom_capacity": "60", "seed": "9, 10, 11, 12, 13 and 2 more"}

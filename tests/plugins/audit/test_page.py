@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-from reliable_channel.runtime.journal import FORMAT
+from reliable_channel.runtime.journal import JOURNAL_FORMAT
 from reliable_channel_audit.check import check
 from reliable_channel_audit.evidence import Evidence, evidence
 from reliable_channel_audit.findings import PROMISES, Audit
@@ -36,7 +36,7 @@ class Tags(HTMLParser):
 
 
 def shown(found: Verdict, proofs: list[Evidence], *sections: str) -> str:
-    subject = Subject(["general"], 0, 90_000, [FORMAT], {"seed": "7"}, 10_000, "1.0")
+    subject = Subject(["general"], 0, 90_000, [JOURNAL_FORMAT], {"seed": "7"}, 10_000, "1.0")
     text = page(found, subject, CASES, [], proofs, sections)
     tags = Tags()
     tags.feed(text)
@@ -91,4 +91,4 @@ def test_participants_with_findings_are_shown_first(tmp_path: Path) -> None:
 def test_options_that_are_not_the_default(tmp_path: Path) -> None:
     write_group(tmp_path)
     group, _ = participants(journal_files([tmp_path]))
-    assert options_of(group) == ([FORMAT], {"bloom_capacity": str(SMALL_BLOOM.capacity)})
+    assert options_of(group) == ([JOURNAL_FORMAT], {"bloom_capacity": str(SMALL_BLOOM.capacity)})

@@ -9,14 +9,12 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from ..bloom_filters import Bloom
 from ..journals import Noted, Participant
 from ..lines import LOGGED, WIRE_IN, Json, ids_in
-from .filters import Filters
 from .messages import DIGEST_BYTES, Ids, Messages
-from .reading import RECEIVED, Lines, Stretch, hashed, opened_lines, stretches
+from .reading import RECEIVED, LineRange, Lines, hashed, line_ranges, opened_lines
 from .tables import NOT_GIVEN, Log, Wire
-from .wire import Array, Odd, Whole
+from .wire import Array, NeedsRowReader, Whole
 
 EXTRAORDINARY: Final = frozenset(
     {"message_forged", "message_lost", "message_rejected", "delivery_failed", "send_failed"}
@@ -37,7 +35,7 @@ class Received(NamedTuple):
     content_sha256: Array
 
 
-class Told(NamedTuple):
+class Emitted(NamedTuple):
     """Acknowledgements that were emitted."""
 
     line: Whole
@@ -56,7 +54,7 @@ class Gathered(NamedTuple):
     wire: Wire
     messages: Messages
     received: Received
-    told: Told
+    emitted: Emitted
     missing: list[tuple[int, list[str]]]
     """When messages were noted as missing, and which."""
     requested: list[tuple[int, list[str]]]
@@ -66,51 +64,43 @@ class Gathered(NamedTuple):
     ids: Ids
     words: Ids
     """Sources and outcomes."""
-    filters_tested: int
-    blooms: list[Bloom]
-    """What was found in the bloom filters that went out."""
 
 
-TABLES: Final = (Log, Wire, Messages, Received, Told)
+TABLES: Final = (Log, Wire, Messages, Received, Emitted)
 
 
 def gathered(participant: Participant) -> Gathered:
     """The journals of a participant with one life.
 
     Raises:
-        Odd: another one, or lines that are not understood here.
+        NeedsRowReader: another one, or lines that are not understood here.
     """
     ids, words = Ids(), Ids()
     columns: defaultdict[type, list[Any]] = defaultdict(list)
     at_ms: list[int] = []
     rare: dict[str, list[Json]] = defaultdict(list)
     opened: list[Noted] = []
-    filters: Filters | None = None
     for piece in _pieces(participant, at_ms, ids):
         if isinstance(piece, Noted):
             opened.append(piece)
             at_ms.append(piece.line.at_ms or 0)
-            filters = filters or Filters(participant, piece, ids, words)
             continue
-        assert filters is not None
         if not EXTRAORDINARY.isdisjoint(piece.by_event):
-            raise Odd("an extraordinary event")
+            raise NeedsRowReader("an extraordinary event")
         at_ms += piece.at_ms
-        log, wire = _log(piece.lines(LOGGED), ids), _wire(piece.wire, words)
-        filters.take(log, wire, piece.messages, piece.filters)
-        columns[Log].append(log)
-        columns[Wire].append(wire)
+        columns[Log].append(_log(piece.lines(LOGGED), ids))
+        columns[Wire].append(_wire(piece.wire, words))
         columns[Messages].append(piece.messages)
         columns[Received].append(_received(piece.lines(RECEIVED), piece.contents, ids))
-        columns[Told].append(_told(piece.lines("message_acknowledged"), ids, words))
+        columns[Emitted].append(_emitted(piece.lines("message_acknowledged"), ids, words))
         for event in ("message_missing", "repair_requested", "repair_sent"):
             rare[event] += piece.lines(event).rows
-    if not columns or filters is None:
-        raise Odd("a journal without lines")
-    log, wire, messages, received, told = (_joined(columns[kind]) for kind in TABLES)
+    if not columns:
+        raise NeedsRowReader("a journal without lines")
+    log, wire, messages, received, emitted = (_joined(columns[kind]) for kind in TABLES)
     times_ms = np.array(at_ms, np.int64)
     if times_ms.min() < -MAX_MS or times_ms.max() > MAX_MS:
-        raise Odd("a time that is none")
+        raise NeedsRowReader("a time that is none")
     return Gathered(
         opened=opened[0],
         at_ms=times_ms,
@@ -118,22 +108,22 @@ def gathered(participant: Participant) -> Gathered:
         wire=wire,
         messages=messages,
         received=received,
-        told=told,
+        emitted=emitted,
         missing=[(row.at_ms, ids_in(row) or []) for row in rare["message_missing"]],
         requested=[(row.at_ms, ids_in(row) or []) for row in rare["repair_requested"]],
         repaired=[row.message_id or "" for row in rare["repair_sent"]],
         ids=ids,
         words=words,
-        filters_tested=filters.cases,
-        blooms=filters.blooms(),
     )
 
 
-def _pieces(participant: Participant, at_ms: Sequence[int], ids: Ids) -> Iterator[Noted | Stretch]:
+def _pieces(
+    participant: Participant, at_ms: Sequence[int], ids: Ids
+) -> Iterator[Noted | LineRange]:
     """The lines with which files begin, and what stands between them."""
     for opened, blocks in opened_lines(participant):
         yield opened
-        yield from stretches(blocks, len(at_ms), ids)
+        yield from line_ranges(blocks, len(at_ms), ids)
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -153,13 +143,13 @@ def _log(lines: Lines, ids: Ids) -> Log:
         *("lamport_timestamp", "position", "evicted", "at_ms"),
     )
     if any(outcomes) or any(lost) or any(missing) or any(hints):
-        raise Odd("restored, or with messages that were declared lost")
+        raise NeedsRowReader("restored, or with messages that were declared lost")
     contents, message_ids, senders, lamport_timestamps, positions, evicted, at_ms = columns
     own = np.array([each is not None for each in first], bool)
     if (own == np.array([bool(each) for each in hashes], bool)).any():
-        raise Odd("neither an own message nor one of others, or both")
+        raise NeedsRowReader("neither an own message nor one of others, or both")
     if any(a not in (None, b) for a, b in zip(first, message_ids, strict=True)):
-        raise Odd("a payload of several messages")
+        raise NeedsRowReader("a payload of several messages")
     segments = np.full(len(first), -1, np.int64)
     segments[own] = ids.codes([each for each in first if each is not None])
     message_hashes = np.zeros((len(first), DIGEST_BYTES), np.uint8)
@@ -183,9 +173,9 @@ def _wire(lines: Lines, words: Ids) -> Wire:
         "event", "outcome", "source", "timestamp_ns", "message_hash", "content_sha256", "at_ms"
     )
     if any(contents) or not all(hashes):
-        raise Odd("a message without its hash, or with another")
+        raise NeedsRowReader("a message without its hash, or with another")
     if NOT_GIVEN in timestamps:
-        raise Odd("a timestamp that stands for none here")
+        raise NeedsRowReader("a timestamp that stands for none here")
     is_in = np.array([event == WIRE_IN for event in events], bool)
     found = np.full(len(events), -1, np.int64)
     came = [outcome for outcome, event in zip(outcomes, events, strict=True) if event == WIRE_IN]
@@ -214,9 +204,9 @@ def _received(lines: Lines, contents: Array, ids: Ids) -> Received:
     )
 
 
-def _told(lines: Lines, ids: Ids, words: Ids) -> Told:
+def _emitted(lines: Lines, ids: Ids, words: Ids) -> Emitted:
     message_ids, sources, at_ms = lines.columns("message_id", "source", "at_ms")
-    return Told(
+    return Emitted(
         lines.numbers, _numbers(at_ms), ids.codes(_all(message_ids)), words.codes(_all(sources))
     )
 
@@ -232,5 +222,5 @@ def _hashes(texts: Sequence[str]) -> Array:
 def _all(values: Sequence[T | None]) -> Sequence[T]:
     """Values none of which is missing."""
     if None in values:
-        raise Odd("a line without a value that others of its kind have")
+        raise NeedsRowReader("a line without a value that others of its kind have")
     return cast("Sequence[T]", values)

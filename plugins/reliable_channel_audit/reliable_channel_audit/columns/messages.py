@@ -10,13 +10,17 @@ from typing import Final, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from reliable_channel.runtime.journal_packing import MAX_UNPACKED_BYTES
-from reliable_channel.sds.dialects import sds_pb2
-from reliable_channel.sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES, MAX_MESSAGE_BYTES
+from reliable_channel.spi import (
+    MAX_HISTORY_ENTRIES,
+    MAX_ID_BYTES,
+    MAX_MESSAGE_BYTES,
+    MAX_UNPACKED_BYTES,
+    sds_pb2,
+)
 
 from ..misbehaviour import MAX_FILL
 from .packing import Pieces, Unpacked
-from .wire import Array, Fields, Odd, Whole, fields, ramps
+from .wire import Array, Fields, NeedsRowReader, Whole, fields, ramps
 
 _BYTES: Final = 2
 SENDER, MESSAGE_ID, CHANNEL = (number << 3 | _BYTES for number in (1, 2, 3))
@@ -64,16 +68,15 @@ class Messages(NamedTuple):
 
 def messages_of(
     unpacked: Unpacked, wire: Whole, received: Whole, ids: Ids
-) -> tuple[Messages, dict[int, bytes], Array]:
-    """The messages of the texts `wire`, their bloom filters, and the sha256 of the texts
-    `received`, as rows.
+) -> tuple[Messages, Array]:
+    """The messages of the texts `wire`, and the sha256 of the texts `received`, as rows.
 
     Raises:
-        Odd: one that is none, is of another dialect, or has a field twice.
+        NeedsRowReader: one that is none, is of another dialect, or has a field twice.
     """
     starts = np.cumsum(unpacked.counts) - unpacked.counts
     if unpacked.is_value[wire].any():
-        raise Odd("a value on the wire")
+        raise NeedsRowReader("a value on the wire")
     counts = unpacked.counts[wire]
     uses = unpacked.uses[ramps(starts[wire], counts)]
     pieces = unpacked.pieces
@@ -82,7 +85,7 @@ def messages_of(
     used, places = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[uses]
     found = fields(pieces.data, pieces.begins[used], pieces.ends[used])
     if not TAGS.issuperset(np.unique(found.tag).tolist()):
-        raise Odd("an unknown field")
+        raise NeedsRowReader("an unknown field")
     decoded = _Decoded(pieces, found, ids)
     sizes = np.bincount(
         np.repeat(np.arange(len(wire)), counts), weights=pieces.sizes[uses], minlength=len(wire)
@@ -92,10 +95,7 @@ def messages_of(
     rows = ramps((np.cumsum(each) - each)[places], of_each)
     owner = np.repeat(np.repeat(np.arange(len(wire)), counts), of_each)
     messages = _put_together(decoded, rows, owner, sizes)
-    is_filter = found.tag[rows] == BLOOM
-    filters = zip(owner[is_filter].tolist(), rows[is_filter].tolist(), strict=True)
-    by_message = {message: decoded.filters[field] for message, field in filters}
-    return messages, by_message, _contents(unpacked, starts, received, used, each, decoded)
+    return messages, _contents(unpacked, starts, received, used, each, decoded)
 
 
 class _Decoded:
@@ -120,11 +120,10 @@ class _Decoded:
         self._entries(pieces, HISTORY, ids)
         self._entries(pieces, REPAIR, ids)
         at = np.flatnonzero(found.tag == BLOOM)
-        self.filters = dict(zip(at.tolist(), self._values(at), strict=True))
-        for each in self.filters.values():
+        for each in self._values(at):
             filled = np.bitwise_count(np.frombuffer(each, np.uint8)).sum()
             if filled and filled >= MAX_FILL * 8 * len(each) - 1:  # roundings do not matter
-                raise Odd("a bloom filter that has everything")
+                raise NeedsRowReader("a bloom filter that has everything")
         self._others()
 
     def _values(self, at: Whole) -> list[bytes]:
@@ -142,7 +141,7 @@ class _Decoded:
             len(np.unique(inner.owner * 4 + (inner.tag >> 3 & 3))) != len(inner.tag)
             or not np.isin(inner.tag, (ENTRY_ID, ENTRY_HINT, ENTRY_SENDER)).all()
         ):
-            raise Odd("an entry with other fields")
+            raise NeedsRowReader("an entry with other fields")
         text, ends = self._text, inner.begin + inner.value
         values = [text[a:b] for a, b in zip(inner.begin.tolist(), ends.tolist(), strict=True)]
         is_name = inner.tag != ENTRY_HINT
@@ -170,7 +169,7 @@ class _Decoded:
                 try:
                     kind.FromString(each)
                 except DecodeError as error:
-                    raise Odd("a field that cannot be read") from error
+                    raise NeedsRowReader("a field that cannot be read") from error
 
 
 def _put_together(decoded: _Decoded, rows: Whole, owner: Whole, sizes: Whole) -> Messages:
@@ -185,7 +184,7 @@ def _put_together(decoded: _Decoded, rows: Whole, owner: Whole, sizes: Whole) ->
 
     for tag in ONCE:
         if (np.bincount(owner[tags == tag], minlength=count) > 1).any():
-            raise Odd("a field twice")
+            raise NeedsRowReader("a field twice")
     value = decoded.found.value
     field = one(CONTENT, np.arange(len(value)), -1)
     digests = decoded.sha256[field]
@@ -206,7 +205,7 @@ def _put_together(decoded: _Decoded, rows: Whole, owner: Whole, sizes: Whole) ->
         or (sender < 0).any()
         or (message_id < 0).any()
     ):
-        raise Odd("not a message, or one without sender or id")
+        raise NeedsRowReader("not a message, or one without sender or id")
     references = decoded.code[rows[is_reference]]
     bloom = one(BLOOM, value, 0)
     return Messages(
@@ -235,10 +234,10 @@ def _contents(
     places = np.minimum(places, len(used) - 1)
     if len(values):
         if not len(used) or (used[places] != of_piece[values]).any() or (each[places] != 1).any():
-            raise Odd("the value of something that did not come")
+            raise NeedsRowReader("the value of something that did not come")
         rows = firsts[places]
         if (decoded.found.tag[rows] != CONTENT).any():
-            raise Odd("the value of another field")
+            raise NeedsRowReader("the value of another field")
         digests[values] = decoded.sha256[rows]
     for place in np.flatnonzero(~is_value).tolist():
         text = int(received[place])
@@ -254,7 +253,7 @@ def _names(values: Sequence[bytes], longest: int) -> list[str]:
     try:
         known = {each: each.decode() for each in set(values)}
     except UnicodeDecodeError as error:
-        raise Odd("not UTF-8") from error
+        raise NeedsRowReader("not UTF-8") from error
     if any(len(each) > longest for each in known.values()):
-        raise Odd("a long id")
+        raise NeedsRowReader("a long id")
     return list(map(known.__getitem__, values))

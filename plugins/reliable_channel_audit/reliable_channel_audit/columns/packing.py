@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from reliable_channel.runtime.journal_packing import MAX_FIELDS
+from reliable_channel.spi import MAX_FIELDS
 
-from .wire import Array, Bytes, Odd, Whole, padded, ramps
+from .wire import Array, Bytes, NeedsRowReader, Whole, padded, ramps
 
 MAX_PIECES: Final = 2 * MAX_FIELDS
 """Numbered fields of which an `Unpacker` takes no more."""
@@ -63,16 +63,16 @@ def unpacked(texts: Sequence[str]) -> Unpacked:
     """Texts that need nothing of texts before them.
 
     Raises:
-        Odd: bytes that are missing, or are not written as a `Packer` does.
+        NeedsRowReader: bytes that are missing, or are not written as a `Packer` does.
     """
     joined = " ".join(texts)
     if not joined.isascii():
-        raise Odd("not a token")
+        raise NeedsRowReader("not a token")
     data = np.frombuffer(joined.encode(), np.uint8)
     spaces = np.flatnonzero(data == _SPACE)
     begins, ends = np.append(0, spaces + 1), np.append(spaces, len(data))
     if (begins >= ends).any():
-        raise Odd("not a token")
+        raise NeedsRowReader("not a token")
     text_begins = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1)
     text_of = np.searchsorted(text_begins, begins, side="right")
     equals = np.append(np.flatnonzero(data == _EQUALS), len(data))
@@ -81,7 +81,7 @@ def unpacked(texts: Sequence[str]) -> Unpacked:
     names = begins[defined], signs[defined]
     values = signs[defined] + 1, ends[defined]
     if (values[0] >= values[1]).any():
-        raise Odd("an empty piece")
+        raise NeedsRowReader("an empty piece")
     has_name = np.flatnonzero(names[0] < names[1])
     numbers = _numbers(data, names[0][has_name], names[1][has_name])
     table = _table(numbers, has_name)
@@ -90,7 +90,7 @@ def unpacked(texts: Sequence[str]) -> Unpacked:
     else:
         pieces = _decoded(data, *values)
     if not pieces.sizes.all():
-        raise Odd("an empty piece")
+        raise NeedsRowReader("an empty piece")
     return _resolved(_Tokens(data, begins, ends, text_of, defined), table, pieces, len(texts))
 
 
@@ -116,7 +116,7 @@ def _resolved(tokens: _Tokens, table: Whole, pieces: Pieces, texts: int) -> Unpa
     of_value = is_number & (data[begins] == _TILDE)
     at = np.flatnonzero(of_value)
     if (np.bincount(text_of, minlength=texts)[text_of[at]] != 1).any():
-        raise Odd("a value among other bytes")
+        raise NeedsRowReader("a value among other bytes")
     is_value = np.zeros(texts, bool)
     is_value[text_of[at]] = True
     dashes = np.append(np.flatnonzero(data == _DASH), len(data))
@@ -126,16 +126,16 @@ def _resolved(tokens: _Tokens, table: Whole, pieces: Pieces, texts: int) -> Unpa
     at = np.flatnonzero(is_number & (middle < ends))
     last = _numbers(data, middle[at] + 1, ends[at])
     if of_value[at].any() or (last <= firsts[at]).any() or (last >= len(table)).any():
-        raise Odd("a range of fields that are not all there")
+        raise NeedsRowReader("a range of fields that are not all there")
     lengths[at] = last - firsts[at] + 1
     uses = ramps(firsts, lengths)
     by_number = np.repeat(is_number, lengths)
     if (uses[by_number] >= len(table)).any():
-        raise Odd("refers to a line that could not be read")
+        raise NeedsRowReader("refers to a line that could not be read")
     uses[by_number] = table[uses[by_number]]
     used_at = np.repeat(np.arange(count), lengths)
     if (uses < 0).any() or (defined[uses] > used_at).any():
-        raise Odd("refers to a line that could not be read")
+        raise NeedsRowReader("refers to a line that could not be read")
     counts = np.bincount(text_of, weights=lengths, minlength=texts).astype(np.int64)
     return Unpacked(pieces, uses, counts, is_value)
 
@@ -143,11 +143,11 @@ def _resolved(tokens: _Tokens, table: Whole, pieces: Pieces, texts: int) -> Unpa
 def _table(numbers: Whole, pieces: Whole) -> Whole:
     """Pieces by number; -1 where there is none."""
     if len(numbers) > MAX_PIECES or (numbers > 4 * MAX_PIECES).any():
-        raise Odd("too many fields, or too large a number of one")
+        raise NeedsRowReader("too many fields, or too large a number of one")
     table = np.full(int(numbers.max()) + 1 if len(numbers) else 0, -1, np.int64)
     table[numbers] = pieces
     if (table[numbers] != pieces).any():
-        raise Odd("a number for two fields")
+        raise NeedsRowReader("a number for two fields")
     return table
 
 
@@ -155,15 +155,15 @@ def _numbers(data: Bytes, begins: Whole, ends: Whole) -> Whole:
     """Numbers that are written as no other text is."""
     sizes = ends - begins
     if len(sizes) and (sizes.min() < 1 or sizes.max() > MAX_DIGITS):
-        raise Odd("not a number, or a large one")
+        raise NeedsRowReader("not a number, or a large one")
     if ((data[begins] == _ZERO) & (sizes > 1)).any():
-        raise Odd("a number that is written otherwise")
+        raise NeedsRowReader("a number that is written otherwise")
     found = np.zeros(len(sizes), np.int64)
     for nth in range(int(sizes.max(initial=0))):
         at = np.flatnonzero(sizes > nth)
         digits = data[begins[at] + nth].astype(np.int64) - _ZERO
         if ((digits < 0) | (digits > 9)).any():
-            raise Odd("not a number")
+            raise NeedsRowReader("not a number")
         found[at] = 10 * found[at] + digits
     return found
 
@@ -184,7 +184,7 @@ def _with_differences(
         else:
             base, _, packed = texts[piece].rpartition("^")
             if base not in numbered:
-                raise Odd("refers to a line that could not be read")
+                raise NeedsRowReader("refers to a line that could not be read")
             parts.append(_flipped(parts[numbered[base]], packed))
         if begin < end:
             numbered[joined[begin:end]] = piece
@@ -198,9 +198,9 @@ def _flipped(base: bytes | Bytes, packed: str) -> Bytes:
         flips = a2b_base64(packed, strict_mode=True)
         bits = zlib.decompressobj().decompress(flips, len(base) + 1)
     except (ValueError, zlib.error) as error:
-        raise Odd("not a difference") from error
+        raise NeedsRowReader("not a difference") from error
     if len(bits) != len(base):
-        raise Odd("a difference of another length")
+        raise NeedsRowReader("a difference of another length")
     return np.frombuffer(base, np.uint8) ^ np.frombuffer(bits, np.uint8)
 
 
@@ -213,12 +213,12 @@ def _decoded(data: Bytes, begins: Whole, ends: Whole) -> Pieces:
     padding = is_padded + (is_padded & (data[ends - 2] == _EQUALS)).astype(np.int64)
     sign = joined == _EQUALS
     if int(sign.sum()) != int(padding.sum()) or ((ends - begins) % 4).any():
-        raise Odd("not base64")
+        raise NeedsRowReader("not base64")
     joined[sign] = _FILLED
     try:
         text = a2b_base64(joined.tobytes(), strict_mode=True)
     except ValueError as error:
-        raise Odd("not base64") from error
+        raise NeedsRowReader("not base64") from error
     sizes = (ends - begins) // 4 * 3
     begins = np.cumsum(sizes) - sizes
     return Pieces(text, padded(text), begins, begins + sizes - padding)

@@ -9,17 +9,17 @@ from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 
-from reliable_channel.sds.dialects.codec import MAX_MESSAGE_BYTES
+from reliable_channel.spi import MAX_MESSAGE_BYTES
 
 from ..journals import MAX_LINE_BYTES, Lives, Noted, Participant, Reading, opened_file
 from ..lines import CONTINUED, KNOWN, LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, all_json_of
 from .messages import Ids, Messages, messages_of
 from .packing import Unpacked, unpacked, whole
-from .wire import Array, Odd, Whole
+from .wire import Array, NeedsRowReader, Whole
 
 BLOCK_BYTES: Final = 4 * 1024 * 1024
 """Of text that is read at a time."""
-MAX_STRETCH: Final = 200_000
+MAX_RANGE: Final = 200_000
 """Lines that need each other: a `Packer` begins anew after far fewer."""
 HASH_DIGITS: Final = 64
 RECEIVED: Final = "message_received"
@@ -44,13 +44,13 @@ class Lines(NamedTuple):
         """Look at hashes that nothing here needs: a line with another text is none.
 
         Raises:
-            Odd: there is one.
+            NeedsRowReader: there is one.
         """
         for column in self.columns("message_hash", "retrieval_hint", "content_sha256"):
             hashed([each for each in column if each is not None])
 
 
-class Stretch(NamedTuple):
+class LineRange(NamedTuple):
     """Lines in a row that need none before them."""
 
     by_event: dict[str, Lines]
@@ -58,8 +58,6 @@ class Stretch(NamedTuple):
     wire: Lines
     """Those with messages."""
     messages: Messages
-    filters: dict[int, bytes]
-    """Bloom filters of messages, by which one of them."""
     contents: Array
     """sha256 of what the application received, a row of bytes each."""
 
@@ -72,7 +70,7 @@ def opened_lines(participant: Participant) -> Iterator[tuple[Noted, Iterator[byt
     """For each journal the line with which it begins, and the others, a block at a time.
 
     Raises:
-        Odd: it begins otherwise, or begins another life.
+        NeedsRowReader: it begins otherwise, or begins another life.
     """
     lives = Lives()
     for nth, path in enumerate(participant.paths):
@@ -80,7 +78,7 @@ def opened_lines(participant: Participant) -> Iterator[tuple[Noted, Iterator[byt
         with opened_file(Path(path)) as file:
             noted = lives.noted(path, 1, reading.line(file.readline(MAX_LINE_BYTES)))
             if noted.line.event != (CONTINUED if nth else OPENED) or noted.life:
-                raise Odd("not the beginning of a journal, or of the next part of it")
+                raise NeedsRowReader("not the beginning of a journal, or of the next part of it")
             yield noted, _blocks(file)
 
 
@@ -95,16 +93,16 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
         else:
             begun += read
         if len(begun) >= MAX_LINE_BYTES - BLOCK_BYTES:
-            raise Odd("a long line")
+            raise NeedsRowReader("a long line")
     if begun:
         yield begun
 
 
-def stretches(blocks: Iterator[bytes], first: int, ids: Ids) -> Iterator[Stretch]:
+def line_ranges(blocks: Iterator[bytes], first: int, ids: Ids) -> Iterator[LineRange]:
     """The lines of a journal, cut where one is fresh; `first` is the number of the first line.
 
     Raises:
-        Odd: a line that cannot be read, or that is not understood here.
+        NeedsRowReader: a line that cannot be read, or that is not understood here.
     """
     waiting: list[Json] = []
     for block in blocks:
@@ -113,16 +111,16 @@ def stretches(blocks: Iterator[bytes], first: int, ids: Ids) -> Iterator[Stretch
         for end in [place for place, row in enumerate(rows) if row.fresh]:
             waiting += rows[begin:end]
             if waiting:
-                yield _stretch(waiting, first, ids)
+                yield _line_range(waiting, first, ids)
             first, begin, waiting = first + len(waiting), end, []
         waiting += rows[begin:]
-        if len(waiting) > MAX_STRETCH:
-            raise Odd("many lines that need each other")
+        if len(waiting) > MAX_RANGE:
+            raise NeedsRowReader("many lines that need each other")
         if not any(row.packed is not None for row in waiting):
-            yield _stretch(waiting, first, ids)
+            yield _line_range(waiting, first, ids)
             first, waiting = first + len(waiting), []
     if waiting:
-        yield _stretch(waiting, first, ids)
+        yield _line_range(waiting, first, ids)
 
 
 def _rows(block: bytes) -> list[Json]:
@@ -130,12 +128,12 @@ def _rows(block: bytes) -> list[Json]:
     try:
         rows = all_json_of(block)
     except (ValueError, RecursionError) as error:
-        raise Odd("a line that cannot be read") from error
+        raise NeedsRowReader("a line that cannot be read") from error
     # Where all lines begin and end with braces none goes on in the next one.
     ends = block.count(b"\n")
     is_whole = block.startswith(b"{") and block.count(b"}\n{") == len(rows) - 1
     if not is_whole or ends != len(rows) - (not block.endswith(b"\n")):
-        raise Odd("a line that cannot be read")
+        raise NeedsRowReader("a line that cannot be read")
     if not block.isascii():
         _utf8(block)
     return rows
@@ -145,26 +143,26 @@ def hashed(texts: Sequence[str]) -> bytes:
     """Hashes of 32 bytes in hex, one after the other.
 
     Raises:
-        Odd: something else.
+        NeedsRowReader: something else.
     """
     if set(map(len, texts)) - {HASH_DIGITS}:
-        raise Odd("not a hash")
+        raise NeedsRowReader("not a hash")
     try:
         found = bytes.fromhex("".join(texts))
     except ValueError as error:
-        raise Odd("not a hash") from error
+        raise NeedsRowReader("not a hash") from error
     if 2 * len(found) != HASH_DIGITS * len(texts):
-        raise Odd("not a hash")
+        raise NeedsRowReader("not a hash")
     return found
 
 
-def _stretch(rows: list[Json], first: int, ids: Ids) -> Stretch:
+def _line_range(rows: list[Json], first: int, ids: Ids) -> LineRange:
     names, redelivered, packed, plain, at_ms = zip(*map(_COMMON, rows), strict=True)
     if any(redelivered):
-        raise Odd("received again")
+        raise NeedsRowReader("received again")
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     if not numbers.keys() <= KNOWN or OPENED in numbers:
-        raise Odd("an unknown event, or another session")
+        raise NeedsRowReader("an unknown event, or another session")
     events = np.fromiter(map(numbers.__getitem__, names), np.int64, len(rows))
     by_event = {
         name: Lines(first + places, [rows[place] for place in places.tolist()])
@@ -178,12 +176,12 @@ def _stretch(rows: list[Json], first: int, ids: Ids) -> Stretch:
     is_wire = np.isin(events, [numbers.get(WIRE_IN, -1), numbers.get(WIRE_OUT, -1)])
     is_received = events == numbers.get(RECEIVED, -1)
     if not carries[is_wire | is_received].all():
-        raise Odd("a line without the bytes that it is about")
+        raise NeedsRowReader("a line without the bytes that it is about")
     wire, received = np.flatnonzero(is_wire[carries]), np.flatnonzero(is_received[carries])
     found = messages_of(_unpacked(packed, plain), wire, received, ids)
     places = np.flatnonzero(is_wire)
     wired = Lines(first + places, [rows[place] for place in places.tolist()])
-    return Stretch(by_event, at_ms, wired, *found)
+    return LineRange(by_event, at_ms, wired, *found)
 
 
 def _unpacked(packed: Sequence[str | None], plain: Sequence[bytes | None]) -> Unpacked:
@@ -191,11 +189,11 @@ def _unpacked(packed: Sequence[str | None], plain: Sequence[bytes | None]) -> Un
     texts = [each for each in packed if each is not None]
     payloads = [each for each in plain if each is not None]
     if texts and payloads:
-        raise Odd("packed bytes beside others")
+        raise NeedsRowReader("packed bytes beside others")
     found = unpacked(texts) if texts else whole(payloads)
     ends = np.cumsum(found.pieces.sizes[found.uses])[np.cumsum(found.counts) - 1]
     if (np.diff(ends, prepend=0) > MAX_MESSAGE_BYTES).any():
-        raise Odd("a long payload")
+        raise NeedsRowReader("a long payload")
     return found
 
 
@@ -204,4 +202,4 @@ def _utf8(block: bytes) -> None:
     try:
         block.decode()
     except UnicodeDecodeError as error:
-        raise Odd("not UTF-8") from error
+        raise NeedsRowReader("not UTF-8") from error

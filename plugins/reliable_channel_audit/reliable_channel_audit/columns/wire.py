@@ -17,7 +17,7 @@ MAX_VARINT_BYTES: Final = 9
 _VARINT, _LENGTH_DELIMITED = 0, 2
 
 
-class Odd(Exception):
+class NeedsRowReader(Exception):
     """What columns do not understand: read it row by row."""
 
 
@@ -42,21 +42,21 @@ def fields(data: Bytes, begins: Whole, ends: Whole) -> Fields:
     """The top-level fields of the strings between `begins` and `ends`.
 
     Raises:
-        Odd: a string that is not numbers and length-delimited fields alone, written as short as
-            can be.
+        NeedsRowReader: a string that is not numbers and length-delimited fields alone, written as
+            short as can be.
     """
     owner, at = np.flatnonzero(begins < ends), begins[begins < ends]
     steps: list[Fields] = []
     while len(at):
         if len(steps) >= MAX_STEPS:
-            raise Odd("many fields")
+            raise NeedsRowReader("many fields")
         tag, at = varints(data, at)
         value, at = varints(data, at)
         kind = tag & 7
         is_bytes = kind == _LENGTH_DELIMITED
         end = at + np.where(is_bytes, np.minimum(value, len(data)), 0)
         if (end > ends[owner]).any() or not (is_bytes | (kind == _VARINT)).all():
-            raise Odd("not protobuf, or other kinds of fields")
+            raise NeedsRowReader("not protobuf, or other kinds of fields")
         steps.append(Fields(owner, tag, value, at))
         goes_on = end < ends[owner]
         owner, at = owner[goes_on], end[goes_on]
@@ -72,7 +72,7 @@ def varints(data: Bytes, at: Whole) -> tuple[Whole, Whole]:
     """The numbers at these places, and where they end.
 
     Raises:
-        Odd: a number that does not fit 63 bits, or has more bytes than it needs.
+        NeedsRowReader: a number that does not fit 63 bits, or has more bytes than it needs.
     """
     value = data[at].astype(np.int64)
     end = at + 1
@@ -85,10 +85,10 @@ def varints(data: Bytes, at: Whole) -> tuple[Whole, Whole]:
         value[longer] |= (byte & 0x7F) << (7 * length)
         end[longer] += 1
         if not byte.all():
-            raise Odd("a number with more bytes than it needs")
+            raise NeedsRowReader("a number with more bytes than it needs")
         longer = longer[byte >= 0x80]
     if len(longer):
-        raise Odd("a number beyond 63 bits")
+        raise NeedsRowReader("a number beyond 63 bits")
     return value, end
 
 

@@ -1,4 +1,4 @@
-"""`reliable-channel archive`: what a Store has, as files, each message once."""
+"""`reliable-channel audit archive`: what a Store has, as files, each message once."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 from rich.progress import Progress
 
-from reliable_channel.cli.console import err, out, say
-from reliable_channel.cli.exit_codes import ExitCode
+from reliable_channel.spi import ExitCode, err, out, say
 
 from ..databases import Row
 from .store_flags import Config, ContentTopic, Hours, Network, Source, start_of, store_arguments
@@ -50,7 +49,7 @@ def archive(
     Parquet files by day and content topic, or a Delta table. What is there already is left out, by
     message hash: run it again, from several nodes, or after it was interrupted.
     """
-    from reliable_channel._program import run
+    from reliable_channel import run
 
     given = store_arguments(
         source, config, network=network, channel_id=channel_id, content_topic=content_topic

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from reliable_channel._terminal_text import printable
-from reliable_channel.cli.console import say
+from reliable_channel import printable
+from reliable_channel.spi import say
 
 
 def print_table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, labels: int) -> None:

@@ -4,9 +4,7 @@ from typing import Annotated, Final
 
 import typer
 
-MASTER_HELP: Final = (
-    "A master of Spark: local[*], spark://host:7077, k8s://https://host:port, yarn."
-)
+MASTER_HELP: Final = "A master of Spark: local[*] or spark://host:7077."
 REMOTE_HELP: Final = "A server of Spark Connect, sc://host:15002."
 Conf = Annotated[
     list[str] | None,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from reliable_channel.config import channel_settings
+from reliable_channel.spi import channel_settings
 
 from ..databases import FIRST_NS
 

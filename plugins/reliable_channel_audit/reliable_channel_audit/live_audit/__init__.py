@@ -1,1 +1,1 @@
-"""Journals judged while they grow: `reliable-channel audit --live`."""
+"""Journals judged while they grow: `reliable-channel audit journals --live`."""

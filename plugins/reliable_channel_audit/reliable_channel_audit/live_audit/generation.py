@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from reliable_channel.sds.message import Message
+from reliable_channel.spi import Message
 
 from ..check import judge
 from ..clocks import clock_offsets, own_lags
@@ -151,10 +151,6 @@ class _Life:
         yield from self.gathering.add(Noted(self._path, 0, 0, opened), None)
         for each in along:
             yield from self.gathering.add(Noted(self._path, 0, 0, self._restored(each)), None)
-        # No filter was made anew here: what came before may stand in it or not.
-        self.gathering.begin_filters(
-            opened, max((each.lamport_timestamp for each in along), default=0)
-        )
 
     def adapted(self, line: Line, older: set[str]) -> Line | None:
         """The line with positions as they count here; None where it is about what did not go

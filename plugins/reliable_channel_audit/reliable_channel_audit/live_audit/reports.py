@@ -23,7 +23,6 @@ SENT: Final = "reports.sent"
 """How many bytes of the reports the webhook has taken."""
 _ONE_A_LOG: Final = frozenset({Audit.LOG_ORDER.value, Audit.EQUAL_LOGS.value})
 """Audits that name the first place of a log: another place later is the same finding."""
-_ONE_A_PARTICIPANT: Final = frozenset({Audit.BLOOM_FILTERS.value})
 
 
 class Reports:
@@ -127,7 +126,7 @@ class Reports:
 def identity(finding: Finding) -> str:
     """What makes a finding the same one, whenever it is found."""
     which = finding.message_id
-    if finding.audit in _ONE_A_LOG or finding.audit in _ONE_A_PARTICIPANT:
+    if finding.audit in _ONE_A_LOG:
         which = ""
     elif finding.detail.startswith("the clock went back"):
         which = str(finding.at_ms)

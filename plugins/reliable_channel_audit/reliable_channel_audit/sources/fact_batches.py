@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from ..columns.ordinary import Ordinary
+from ..columns.fast_facts import FastFacts
 from ..schemas import FACT, FACTS, MANY
 from .batches import BATCH_ROWS, arrow_schema, batch
 
@@ -57,7 +57,7 @@ def fact_batch(kind: str, facts: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     return _packed(kind, facts[0][0], own) if kind in MANY else _rare(kind, own)
 
 
-def batches_of(found: Ordinary) -> Iterator[pa.RecordBatch]:
+def batches_of(found: FastFacts) -> Iterator[pa.RecordBatch]:
     """The facts of a life of which there are many."""
     whose = dict(zip(("channel_id", "participant_id", "life"), found.whose, strict=True))
     for kind, columns in found.many.items():

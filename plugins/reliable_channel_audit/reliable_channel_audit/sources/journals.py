@@ -23,10 +23,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from reliable_channel.runtime.journal_packing import Unpacker
+from reliable_channel.spi import Unpacker
 
-from ..columns.ordinary import Ordinary, ordinary
-from ..columns.wire import Odd
+from ..columns.fast_facts import FastFacts, fast_facts
+from ..columns.wire import NeedsRowReader
 from ..dag import said_by
 from ..evidence import ids_of, steps_of
 from ..facts import facts_of, uncollected
@@ -92,7 +92,7 @@ class JournalReader(DataSourceReader):
 
 
 @dataclass
-class Stretch(InputPartition):
+class FileRange(InputPartition):
     """The bytes of a file between two ends of lines."""
 
     path: str
@@ -122,18 +122,18 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How far there are whole lines."""
         return {**start, **(self._ends() if self._target is None else self._target)}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Stretch]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[FileRange]:
         """A share for each file that grew."""
         return [
-            Stretch(path, start.get(path, 0), size)
+            FileRange(path, start.get(path, 0), size)
             for path, size in end.items()
             if size > start.get(path, 0)
         ]
 
-    def read(self, partition: Stretch) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: FileRange) -> Iterator[pa.RecordBatch]:
         """The lines of a stretch, without number and life."""
         payload = JOURNAL.names.index("payload")
-        return batches(_stretch(partition), arrow_schema(JOURNAL), weighed=[payload])
+        return batches(_rows_in(partition), arrow_schema(JOURNAL), weighed=[payload])
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing to let go: files stay."""
@@ -166,13 +166,13 @@ class FactReader(JournalReader):
                     yield from collected.add(type(fact).__name__, fact)
         yield from collected.rest()
 
-    def _in_columns(self, participant: Participant) -> Ordinary | None:
+    def _in_columns(self, participant: Participant) -> FastFacts | None:
         """The same as `facts_of` gives, in less time; None where it must be asked."""
         if participant.size_bytes < COLUMNS_FROM_BYTES:
             return None
         try:
-            return ordinary(participant, settle_ms=self._settle_ms)
-        except (Odd, *DAMAGE):
+            return fast_facts(participant, settle_ms=self._settle_ms)
+        except (NeedsRowReader, *DAMAGE):
             return None
 
 
@@ -308,7 +308,7 @@ def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:
             yield (*whose, path, number, life, *line)
 
 
-def _stretch(partition: Stretch) -> Iterator[Sequence[Any]]:
+def _rows_in(partition: FileRange) -> Iterator[Sequence[Any]]:
     group, _ = participants([Path(partition.path)])
     if not group:
         return

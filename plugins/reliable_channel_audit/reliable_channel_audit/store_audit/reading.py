@@ -10,9 +10,13 @@ from typing import Any, Final
 
 import anyio
 
-from reliable_channel._topic_reader import topic_decryption, topic_transport
-from reliable_channel.spi import DecryptionFailed, Transport
-from reliable_channel.transport.addresses import default_content_topic
+from reliable_channel.spi import (
+    DecryptionFailed,
+    Transport,
+    default_content_topic,
+    topic_decryption,
+    topic_transport,
+)
 
 from ..databases import FIRST_NS, Database, Row, Selection, database
 from .tally import StoredMessage, StoreTally

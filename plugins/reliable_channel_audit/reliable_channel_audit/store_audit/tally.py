@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from reliable_channel._topic_reader import sds_message
-from reliable_channel.spi import HistoryEntry, Message
+from reliable_channel.spi import HistoryEntry, Message, sds_message
 
 from .senders import Newest, Recent, Sender
 

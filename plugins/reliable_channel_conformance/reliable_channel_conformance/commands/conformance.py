@@ -11,8 +11,8 @@ from typing import Annotated
 import anyio
 import typer
 
-from reliable_channel.cli.console import say
 from reliable_channel.sds import wire_profile
+from reliable_channel.spi import say
 
 from ..kit.bench import Setting
 from ..kit.row import Result, Row

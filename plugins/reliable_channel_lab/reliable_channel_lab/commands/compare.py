@@ -10,11 +10,8 @@ from typing import Final
 import typer
 from rich.table import Table
 
-from reliable_channel._plugins.loading import process_registry
-from reliable_channel._plugins.registry import Kind
-from reliable_channel._plugins.resolve import make_sync_core
-from reliable_channel.cli.console import err, out, warn
 from reliable_channel.engine.sync_core import CoreContext, SyncCore
+from reliable_channel.spi import Kind, err, make_sync_core, out, process_registry, warn
 from reliable_channel_audit.plots import PlotsUnavailable
 
 from ..sim.comparison import (

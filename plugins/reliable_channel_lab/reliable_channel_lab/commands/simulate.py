@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from reliable_channel.cli.console import err, say
+from reliable_channel.spi import err, say
 
 from ..sim import Result, Scenario, Simulation, big_group, cores, draw_scenario, run_all, shrink
 from ..sim.disk_faults import draw_disk_faults

@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.status import Status
 
-from reliable_channel.cli.console import err, say
+from reliable_channel.spi import err, say
 from reliable_channel_audit.commands.spark_flags import MASTER_HELP, REMOTE_HELP, Conf, settings
 
 from ..sim import cores

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reliable_channel.engine.steps import LEISURE_MS
+from reliable_channel.engine.steps import WRITE_DELAY_MS
 from reliable_channel.sds.changes import Changes
 from reliable_channel.state import StateError
 
@@ -25,14 +25,14 @@ class DiskWriter:
         unwritten = self._driver.engine.unwritten
         assert unwritten is not None
         if not self._is_writing:
-            self._wake_in(0 if unwritten.is_awaited else LEISURE_MS)
+            self._wake_in(0 if unwritten.is_urgent else WRITE_DELAY_MS)
 
     def end(self) -> bool:
         """The process dies; return whether anything is lost that was let out."""
         driver = self._driver
         if self._is_on_disk:
             steps = driver.engine.end_write(driver.now_ms(), tried=True)
-            driver.let_out(steps, to_application=False)
+            driver.release(steps, to_application=False)
         return driver.engine.unwritten is not None and driver.engine.unwritten.failure is not None
 
     def _wake_in(self, in_ms: int) -> None:

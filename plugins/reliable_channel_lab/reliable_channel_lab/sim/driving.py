@@ -118,7 +118,7 @@ class Driver(Generic[C]):
         engine = self.engine
         steps = engine.end_step(now_ms)
         if steps:
-            self.let_out(steps)
+            self.release(steps)
         if engine.unwritten:
             self.to_write()
         self.watch.stepped(self.core, now_ms, self._waits_for_transport)
@@ -126,7 +126,7 @@ class Driver(Generic[C]):
         if not engine.queries.is_idle:
             self.to_fetch()
 
-    def let_out(self, steps: Iterable[Step], *, to_application: bool = True) -> None:
+    def release(self, steps: Iterable[Step], *, to_application: bool = True) -> None:
         """Emit the events of steps, and have their messages sent; or, where the process died in
         between, have it noted alone that they are on disk."""
         unwritten = self.engine.unwritten
@@ -137,8 +137,8 @@ class Driver(Generic[C]):
         for step in steps:
             for event in step.events:
                 if self.journal is not None and to_application:
-                    self.journal.told(event, self.now_ms())
-                line = self.watch.told(self.core, event)
+                    self.journal.emitted(event, self.now_ms())
+                line = self.watch.emitted(self.core, event)
                 if line is not None and to_application:
                     self.note(line)
                 if self.tell is not None and to_application and isinstance(event, CONFIRMABLE):
@@ -159,14 +159,14 @@ class Driver(Generic[C]):
         if unwritten is None or unwritten.ended == unwritten.submitted:
             action(*arguments)
             return
-        unwritten.is_awaited = True
+        unwritten.is_urgent = True
         self._calls.append((unwritten.submitted, action, arguments))
         self.to_write()
 
     def written(self, steps: Iterable[Step]) -> None:
         """A write is over, and these steps are due."""
         assert self.engine.unwritten is not None
-        self.let_out(steps)
+        self.release(steps)
         ended = self.engine.unwritten.ended
         while self._calls and self._calls[0][0] <= ended:
             _, action, arguments = self._calls.popleft()

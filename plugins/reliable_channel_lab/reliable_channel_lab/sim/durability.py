@@ -6,6 +6,7 @@ transactions in a place that no damage reaches (`state/continuity.py`).
 
 from reliable_channel.sds.changes import Changes
 from reliable_channel.state import (
+    Archive,
     Identity,
     MemoryStateStore,
     RolledBack,
@@ -13,7 +14,6 @@ from reliable_channel.state import (
     StateCorrupt,
     StateUnavailable,
 )
-from reliable_channel.state.base import Archive
 
 from .scenario import Damage
 

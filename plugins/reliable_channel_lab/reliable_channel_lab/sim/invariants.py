@@ -297,17 +297,17 @@ class Watch(Observer[SdsProtocol]):
                 if entry.content == message.content:
                     self._took(message)
 
-    def told(self, core: SdsProtocol, event: Event | Logged) -> str | None:
+    def emitted(self, core: SdsProtocol, event: Event | Logged) -> str | None:
         """An event is emitted; return what is worth a line in the trace."""
         self._ledger.reached.event(event)
         if isinstance(event, MessageReconciled):
             # Each time, as the core does: one that made room while parked comes again.
             self._filter.came_in_bundle(event.message_id)
-        is_repeated = self._redelivery.told(event) and not self._results.is_open(event)
-        self._arrivals.told(event, self._ledger.now_ms(), is_repeated=is_repeated)
+        is_repeated = self._redelivery.emitted(event) and not self._results.is_open(event)
+        self._arrivals.emitted(event, self._ledger.now_ms(), is_repeated=is_repeated)
         if is_repeated:
             return None
-        self._results.told(event)
+        self._results.emitted(event)
         match event:
             case SendingMessage():
                 payload = self._unaccepted.pop(event.message_id)

@@ -243,7 +243,7 @@ class Probe(Observer[SyncCore]):
         """A message is out."""
         self._meter.count_sent(outgoing)
 
-    def told(self, core: SyncCore, event: Event | Logged) -> None:
+    def emitted(self, core: SyncCore, event: Event | Logged) -> None:
         """An event was emitted."""
         match event:
             case SendingMessage():

@@ -98,7 +98,7 @@ class Arrivals:
         self.started()
         self._is_sure = False
 
-    def told(self, event: Event | Logged, now_ms: int, *, is_repeated: bool) -> None:
+    def emitted(self, event: Event | Logged, now_ms: int, *, is_repeated: bool) -> None:
         """An event is emitted, or on disk to be emitted."""
         match event:
             case Logged() if event.first_segment_id is None:

@@ -69,7 +69,7 @@ class Redelivery:
         self._before = set()
         self._is_sure = True
 
-    def told(self, event: Event | Logged) -> bool:
+    def emitted(self, event: Event | Logged) -> bool:
         """An event is emitted, or on disk to be emitted; return whether it was before."""
         if not isinstance(event, _KINDS):
             self._has_dropped |= isinstance(event, PayloadDropped)

@@ -105,7 +105,7 @@ class Results:
         self._published[outgoing.message_id] += 1
         self._hashes[message_hash] = outgoing.message_id
 
-    def told(self, event: Event | Logged) -> None:
+    def emitted(self, event: Event | Logged) -> None:
         """An event is emitted for the first time, or on disk to be emitted."""
         match event:
             case SendingMessage():

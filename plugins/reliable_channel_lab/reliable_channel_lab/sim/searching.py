@@ -75,7 +75,7 @@ class Searcher:
             engine.in_store(stored.message_hash)
         driver.finish(driver.now_ms())
         others = [each for each in answer if not engine.is_known(each.message_hash)]
-        engine.looked_into_store(now_ms * 1_000_000, driver.now_ms())
+        engine.store_checked(now_ms * 1_000_000, driver.now_ms())
         driver.finish(driver.now_ms())
         if others:
             yield GRACE_MS

@@ -83,7 +83,7 @@ class Observer(Generic[C]):
     def took(self, data: bytes, arrival: Arrival) -> None:
         """And what came of it is on disk."""
 
-    def told(self, core: C, event: Event | Logged) -> str | None:
+    def emitted(self, core: C, event: Event | Logged) -> str | None:
         """An event was emitted; return a line for the trace, or None."""
         return None
 
@@ -104,10 +104,10 @@ class JournalKeeper(Protocol):
     def came(self, arrived: Packet, outcome: Outcome, now_ms: int, *, from_store: bool) -> None:
         """A message arrived, and this became of it."""
 
-    def went(self, outgoing: Outgoing, sealed: Packet, now_ms: int) -> None:
+    def went(self, outgoing: Outgoing, to_decrypt: Packet, now_ms: int) -> None:
         """The own node took a message."""
 
-    def told(self, event: Event | Logged, now_ms: int) -> None:
+    def emitted(self, event: Event | Logged, now_ms: int) -> None:
         """An event was emitted."""
 
     def ended(self, now_ms: int | None = None) -> None:

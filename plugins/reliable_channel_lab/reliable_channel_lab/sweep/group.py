@@ -5,11 +5,9 @@ from random import Random
 from typing import ClassVar, Final
 
 from reliable_channel._contracts.repair_policies import REPAIR_POLICIES, RepairPolicy
-from reliable_channel._plugins.loading import process_registry
-from reliable_channel._plugins.registry import Kind
-from reliable_channel._plugins.resolve import make_function
 from reliable_channel.options import ChannelOptions
 from reliable_channel.sds.declared import number, share, word
+from reliable_channel.spi import Kind, make_function, process_registry
 
 from ..sim.relay import RelayNetwork
 from ..sim.scenario import (

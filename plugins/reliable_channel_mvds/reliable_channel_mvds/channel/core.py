@@ -86,7 +86,7 @@ class MvdsCore:
         return self._own.resent.keys()
 
     @property
-    def room(self) -> int:
+    def capacity_left(self) -> int:
         """How many more own messages may wait for an acknowledgement."""
         return max(0, self._options.outgoing_buffer_limit - len(self._own.resent))
 
@@ -100,7 +100,7 @@ class MvdsCore:
         """
         if not content:
             raise EmptyContent("the content is empty; there is nothing to send")
-        if not self.room:
+        if not self.capacity_left:
             raise OutgoingBufferFull(
                 f"{len(self._own.resent)} own messages wait for an acknowledgement, as many as "
                 "outgoing_buffer_limit allows; send again later"

@@ -2,20 +2,9 @@
 
 from .actions import BotActions, NotRunning
 from .bot import StatusBot
-from .checks import (
-    Check,
-    NotAllowed,
-    any_of,
-    by_contact,
-    by_member,
-    by_moderator,
-    in_channels,
-    in_direct,
-)
-from .converters import Between, Converter, UsageError
+from .commands import Between, Converter, UsageError
 from .dialogues import Question, Talk
-from .failures import Failure
-from .happenings import (
+from .events import (
     Channel,
     ContactChange,
     ContactRequest,
@@ -26,26 +15,31 @@ from .happenings import (
     Message,
     ReactionChange,
 )
-from .kit_client import KitClient
-from .kit_owner import KitOwner
-from .languages import Phrases
-from .limits import Cooldown, RateLimit
-from .loops import LoopLimits
+from .failures import Failure
+from .handlers import (
+    Check,
+    NotAllowed,
+    any_of,
+    by_contact,
+    by_member,
+    by_moderator,
+    in_channels,
+    in_direct,
+)
+from .limits import Cooldown, LoopLimits, RateLimit
 from .membership import CannotJoin, NotAMember, Standing
 from .memory import BotMemory, OutboxFull
-from .metrics import MetricsUnavailable
-from .options import BotOptions, Reliability
+from .options import BotOptions, Reliability, read_settings
+from .outbox import BotContext
 from .owned import OwnedCommunity
+from .reporting import JsonLines, MetricsUnavailable
 from .router import CommandGroup, Router
-from .session import Surroundings
-from .settings import read_settings
-from .testkit import KitUser, StatusTestKit
-from .texts import BotTexts
-from .watching import JsonLines
+from .texts import BotTexts, Phrases
 
 __all__ = [
     "Between",
     "BotActions",
+    "BotContext",
     "BotMemory",
     "BotOptions",
     "BotTexts",
@@ -62,9 +56,6 @@ __all__ = [
     "GroupChange",
     "JoinRequest",
     "JsonLines",
-    "KitClient",
-    "KitOwner",
-    "KitUser",
     "LoopLimits",
     "MembershipChange",
     "Message",
@@ -82,8 +73,6 @@ __all__ = [
     "Router",
     "Standing",
     "StatusBot",
-    "StatusTestKit",
-    "Surroundings",
     "Talk",
     "UsageError",
     "any_of",

@@ -4,26 +4,26 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..chats import Community
-from ..community_payloads import (
+from ..wire.chats import Community
+from ..wire.community_payloads import (
     CommunityDescription,
     CommunityEncryptionKeysRequest,
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
 )
-from ..conversation import Applied, Conversation
-from ..enums import MessageType
-from ..keys import PrivateKey
-from ..outcomes import Ignored, Received, RefusalReason, Refused
-from ..payloads import ChatPayload, MembershipUpdateMessage
-from ..pipeline import Opener, Outcome, read_again
-from ..rules import review
-from ..sds import SdsArrival
-from ..topics import Topic
+from ..wire.conversation import Applied, Conversation
+from ..wire.enums import MessageType
+from ..wire.keys import PrivateKey
+from ..wire.opening import Opener, Outcome, read_again
+from ..wire.outcomes import Ignored, Received, RefusalReason, Refused
+from ..wire.payloads import ChatPayload, MembershipUpdateMessage
+from ..wire.rules import review
+from ..wire.sds import SdsArrival
+from ..wire.topics import Topic
+from .control_task import Taken
 from .link import Fetched
 from .membership import Change
-from .owned import Taken
 from .session import Session
 
 _ORDINARY = (RefusalReason.REPEATED, RefusalReason.REPEATED_KEY, RefusalReason.UNKNOWN_TOPIC)
@@ -31,8 +31,8 @@ _ORDINARY = (RefusalReason.REPEATED, RefusalReason.REPEATED_KEY, RefusalReason.U
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """Something that happened."""
+class Arrival:
+    """A payload that arrived and was applied."""
 
     received: Received
     applied: Applied
@@ -72,7 +72,7 @@ class Inbox:
         """What to ask the node for."""
         return self._opener.content_topics
 
-    def take(self, messages: Sequence[Fetched], *, is_live: bool) -> list[Heard]:
+    def take(self, messages: Sequence[Fetched], *, is_live: bool) -> list[Arrival]:
         """What some messages bring, ordered by clock; of the same clock by message id."""
         now_ms = self._session.now_ms()
         received: list[Received] = []
@@ -96,7 +96,7 @@ class Inbox:
         if isinstance(outcome, Refused):
             self._refused(outcome)
         elif isinstance(outcome, Ignored):
-            self._session.watch.count("ignored", outcome.payload_type.name)
+            self._session.reporter.count("ignored", outcome.payload_type.name)
         elif isinstance(outcome.payload, CommunityRequestToJoinResponse):
             return [outcome, *self._enclosed(outcome, outcome.payload)]
         elif outcome.is_direct and self._session.direct is not None:
@@ -143,25 +143,25 @@ class Inbox:
                 return []
         return [_from_peer(received)]
 
-    def apply(self, received: Iterable[Received], *, is_live: bool) -> list[Heard]:
+    def apply(self, received: Iterable[Received], *, is_live: bool) -> list[Arrival]:
         """What some payloads change, in the same order."""
         now_ms = self._session.now_ms()
         in_order = sorted(received, key=lambda one: (clock_ms(one), one.message_id))
         happened = []
         for one in in_order:
             applied = (self._apply(e, now_ms, is_live) for e in self._with_what_waited(one))
-            happened += [heard for heard in applied if heard is not None]
+            happened += [arrival for arrival in applied if arrival is not None]
         return happened
 
     def _with_what_waited(self, received: Received) -> Iterator[Received]:
         """A payload, and after it what waited for it."""
         yield received
-        described, community = self._session.described, Community(received.signer)
+        described, community = self._session.descriptions, Community(received.signer)
         if isinstance(received.payload, CommunityDescription) and described.of(community):
             yield from described.let_in(community)
 
-    def _apply(self, received: Received, now_ms: int, is_live: bool) -> Heard | None:
-        if refused := review(received, now_ms) or self._session.described.judge(received):
+    def _apply(self, received: Received, now_ms: int, is_live: bool) -> Arrival | None:
+        if refused := review(received, now_ms) or self._session.descriptions.judge(received):
             self._refused(refused)
             self._forget(received)
             return None
@@ -188,7 +188,7 @@ class Inbox:
         taken = None if owned is None else owned.take(received)
         self._session.learn(received)
         membership = self._session.memberships.observe(received)
-        return Heard(received, outcome, clock_ms(received), is_live, membership, taken)
+        return Arrival(received, outcome, clock_ms(received), is_live, membership, taken)
 
     def _forget(self, received: Received) -> None:
         """What waited for a key comes to nothing."""
@@ -196,9 +196,9 @@ class Inbox:
             self._session.group_keys.done(received.waiting_id)
 
     def _refused(self, refused: Refused) -> None:
-        self._session.watch.count("refused", refused.reason.value)
+        self._session.reporter.count("refused", refused.reason.value)
         if refused.reason not in _ORDINARY:
-            self._session.watch.log(
+            self._session.reporter.log(
                 "refused",
                 logging.DEBUG,
                 reason=refused.reason.value,

@@ -12,7 +12,7 @@ from waku import StoreQuery, WakuClient, WakuMessage, message_hash
 from waku.errors import NotSubscribed, WakuError
 from waku.models import StoreEntry
 
-from ..recent import Recent
+from ..wire.recent import Recent
 
 NS_PER_MS: Final = 1_000_000
 PAGE_SIZE: Final = 100

@@ -15,10 +15,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from .actions import BotActions, NotRunning
-from .checks import Check
 from .dialogues import Talk
 from .failures import ErrorHandler
-from .handlers import Allow, Handlers, Kind
+from .handlers import Allow, Check, Handlers, Kind
 from .limits import Cooldown
 
 Function = TypeVar("Function", bound=Callable[..., Awaitable[Any]])

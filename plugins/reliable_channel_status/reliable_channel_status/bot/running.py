@@ -13,22 +13,22 @@ from anyio.abc import TaskGroup
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from waku.errors import BadRequest, WakuError
 
-from ..chats import partitioned_topic
+from ..wire.chats import partitioned_topic
 from .communities import Communities
 from .confirming import Confirmer
+from .control_task import TICK_S, ControlTask
 from .direct import DirectDesk
 from .dispatch import Dispatcher
-from .failures import Failures
+from .events import Turn
+from .failures import Failures, Isolation
 from .handlers import Handlers, Job
-from .happenings import Turn
-from .inbox import Heard, Inbox
-from .isolation import Isolation
+from .inbox import Arrival, Inbox
 from .link import NS_PER_MS, Fetched, Link
 from .membership import NotAMember
-from .memory import Said
+from .memory import OutboxEntry
 from .options import BotOptions
-from .owned import TICK_S, OwnedCommunity
-from .session import Session, Surroundings
+from .outbox import BotContext
+from .session import Session
 
 MIN_WAIT_S: Final = 0.2
 MAX_WAIT_S: Final = 30.0
@@ -38,7 +38,7 @@ MIN_PAUSE_S: Final = 0.01
 HISTORY_RETRY_MS: Final = 60_000
 """After which Store is asked again, where it did not answer."""
 HEARD_EVERY_MS: Final = 5_000
-"""How often it is written down up to when everything was heard."""
+"""How often it is written down up to when everything was arrival."""
 LOOKS: Final = 2
 """How often a time is looked at in Store, while all is well: it may store late."""
 DESCRIPTIONS_MS: Final = 30 * 86_400_000
@@ -53,29 +53,29 @@ class Running:
     """One run."""
 
     def __init__(
-        self, session: Session, surroundings: Surroundings, handlers: Handlers, options: BotOptions
+        self, session: Session, context: BotContext, handlers: Handlers, options: BotOptions
     ) -> None:
         self._session = session
         self._options = options
         self._handlers = handlers
         topics = list(session.rooms.topics)
         topics.append(partitioned_topic(session.public_key))  # where owners answer requests to join
-        keys = [surroundings.key]
-        if surroundings.community_key is not None:
-            keys.append(surroundings.community_key)
+        keys = [context.key]
+        if context.community_key is not None:
+            keys.append(context.community_key)
             topics += [community.requests_topic for community in session.rooms.communities]
         self._inbox = Inbox(session, topics, keys)
-        self._isolation = Isolation(session.watch, options.handler_timeout_ms)
-        self._failures = Failures(session.watch)
+        self._isolation = Isolation(session.reporter, options.handler_timeout_ms)
+        self._failures = Failures(session.reporter)
         self._dispatcher = Dispatcher(session, self._inbox, handlers, options, self._isolation)
         shards = [str(shard) for shard in (options.shard, *options.also_listen)]
-        self._link = Link(surroundings.client, shards, self._inbox.content_topics)
+        self._link = Link(context.client, shards, self._inbox.content_topics)
         self._communities = Communities(
-            session, self._link, options, surroundings.key, surroundings.open_store
+            session, self._link, options, context.key, context.open_store
         )
         self._inbox.on_sds = self._communities.arrived
         self._confirmer = Confirmer(session, self._link, options)
-        self._pause = surroundings.pause
+        self._pause = context.pause
         self._stopping = anyio.Event()
         self._is_ending = False
         self._has_history = False
@@ -119,11 +119,11 @@ class Running:
             try:
                 await desk.mail(self._link, shard)
             except WakuError as error:
-                self._session.watch.log("mail_failed", logging.WARNING, why=str(error))
+                self._session.reporter.log("mail_failed", logging.WARNING, why=str(error))
 
     async def _run(self) -> None:
         session = self._session
-        session.watch.log("bot_started", user=session.public_key.hex)
+        session.reporter.log("bot_started", user=session.public_key.hex)
         async with anyio.create_task_group() as publishing:
             publishing.start_soon(self._publish)
             async with anyio.create_task_group() as functions:
@@ -144,7 +144,7 @@ class Running:
             publishing.cancel_scope.deadline = deadline
         if self.started.is_set():
             self._session.memory.heard_until(self._dispatcher.handled_until_ms)
-        self._session.watch.log("bot_stopped")
+        self._session.reporter.log("bot_stopped")
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -154,8 +154,10 @@ class Running:
             try:
                 await self._look(functions)
             except WakuError as error:
-                self._session.watch.count("node_failures")
-                self._session.watch.log("node_away", logging.WARNING, why=str(error), wait_s=wait_s)
+                self._session.reporter.count("node_failures")
+                self._session.reporter.log(
+                    "node_away", logging.WARNING, why=str(error), wait_s=wait_s
+                )
                 self._history_due_ms = 0
                 await anyio.sleep(wait_s)
                 wait_s = min(2 * wait_s, MAX_WAIT_S)
@@ -190,7 +192,9 @@ class Running:
         await self._link.subscribe()
         for shard, why in self._link.unserved.items():
             if shard not in before:
-                self._session.watch.log("shard_not_served", logging.WARNING, shard=shard, why=why)
+                self._session.reporter.log(
+                    "shard_not_served", logging.WARNING, shard=shard, why=why
+                )
 
     def _oldest_ms(self) -> int:
         """From when on the bot reads, at its start."""
@@ -219,7 +223,7 @@ class Running:
             if not self._has_history:
                 await self._look_for_descriptions(functions, now_ms)
         except WakuError as error:
-            self._session.watch.log("history_unavailable", logging.WARNING, why=str(error))
+            self._session.reporter.log("history_unavailable", logging.WARNING, why=str(error))
             self._history_due_ms = now_ms + HISTORY_RETRY_MS
         else:
             self._has_history, self._history_due_ms, self._asked_ms = True, None, now_ms
@@ -237,49 +241,49 @@ class Running:
                     async for page in pages:
                         await self._take(link.new(page), functions, is_live=False)
         for community in memberships.undescribed:
-            self._session.watch.log(
+            self._session.reporter.log(
                 "description_not_found", logging.WARNING, community=community.id
             )
 
     async def _take(
         self, messages: Sequence[Fetched], functions: TaskGroup, *, is_live: bool
     ) -> None:
-        self._session.watch.counts["messages_read", ""] += len(messages)
+        self._session.reporter.counts["messages_read", ""] += len(messages)
         await self._tell(self._inbox.take(messages, is_live=is_live), functions)
 
-    async def _tell(self, happened: Sequence[Heard], functions: TaskGroup) -> None:
-        for heard in happened:
-            await self._dispatcher.tell(heard, functions)
+    async def _tell(self, happened: Sequence[Arrival], functions: TaskGroup) -> None:
+        for arrival in happened:
+            await self._dispatcher.tell(arrival, functions)
 
     # -- publishing -------------------------------------------------------------------------------
 
     async def _publish(self) -> None:
-        """Publish what was said, in order, and again until the node takes it; at the end until
+        """Publish what was entry, in order, and again until the node takes it; at the end until
         nothing is left."""
         wait_s = MIN_WAIT_S
         memory = self._session.memory
         while True:
-            said = memory.next_unpublished()
-            if said is None and self._is_ending:
+            entry = memory.next_unpublished()
+            if entry is None and self._is_ending:
                 return
-            if said is None:
+            if entry is None:
                 self._session.has_mail = anyio.Event()
                 await self._session.has_mail.wait()
                 continue
             try:
-                await self._say(said)
+                await self._say(entry)
             except BadRequest as error:
-                self._session.watch.count("unpublishable")
-                self._session.watch.log("unpublishable", logging.ERROR, why=str(error))
-                memory.published(said)
+                self._session.reporter.count("unpublishable")
+                self._session.reporter.log("unpublishable", logging.ERROR, why=str(error))
+                memory.published(entry)
             except (WakuError, OutgoingBufferFull) as error:
-                self._session.watch.log("publish_failed", logging.WARNING, why=str(error))
+                self._session.reporter.log("publish_failed", logging.WARNING, why=str(error))
                 await anyio.sleep(wait_s)
                 wait_s = min(2 * wait_s, MAX_WAIT_S)
                 continue
             wait_s = MIN_WAIT_S
 
-    async def _say(self, said: Said) -> None:
+    async def _say(self, entry: OutboxEntry) -> None:
         """Have something published, through its SDS channel where there is one.
 
         Raises:
@@ -287,24 +291,24 @@ class Running:
             OutgoingBufferFull: the channel did not, because its messages are not acknowledged.
         """
         memory = self._session.memory
-        if self._communities.takes(said):
+        if self._communities.takes(entry):
             try:
-                await self._communities.send(said)
+                await self._communities.send(entry)
             except ContentTooLong:
                 pass
             else:
-                memory.published(said)  # from here on the channel keeps it
+                memory.published(entry)  # from here on the channel keeps it
                 return
-        if not said.is_sealed:
-            memory.reroute(said, str(self._options.shard), self._session.without_sds(said))
-        elif not self._link.is_on(said.route):  # the bot was on another shard before its restart
-            memory.reroute(said, str(self._options.shard), said.messages)
-        for message in said.messages:
-            await self._link.publish(said.route, message)
-        memory.published(said, to_confirm=self._confirmer.is_on)
+        if not entry.is_sealed:
+            memory.reroute(entry, str(self._options.shard), self._session.without_sds(entry))
+        elif not self._link.is_on(entry.route):  # the bot was on another shard before its restart
+            memory.reroute(entry, str(self._options.shard), entry.messages)
+        for message in entry.messages:
+            await self._link.publish(entry.route, message)
+        memory.published(entry, to_confirm=self._confirmer.is_on)
         self._confirmer.wake()
 
-    async def _own(self, owned: OwnedCommunity) -> None:
+    async def _own(self, owned: ControlTask) -> None:
         """Run the bot's community, once it is known what was published of it before."""
         await self.started.wait()
         while True:

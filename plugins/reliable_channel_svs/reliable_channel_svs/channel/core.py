@@ -72,7 +72,7 @@ class SvsCore:
         return self._state.own.waiting.keys()
 
     @property
-    def room(self) -> int:
+    def capacity_left(self) -> int:
         """How many more own messages may wait for an acknowledgement."""
         return self._state.own.limit - len(self._state.own.waiting)
 
@@ -85,7 +85,7 @@ class SvsCore:
             OutgoingBufferFull: too many own messages wait for an acknowledgement.
         """
         self._check(content)
-        if self.room <= 0:
+        if self.capacity_left <= 0:
             raise OutgoingBufferFull(f"{self._state.own.limit} own messages are unacknowledged")
         # DIVERGES from §4.2: the message tells of itself, so its vector waits a moment for others.
         publication = self._publish(now_ms)

@@ -1,4 +1,4 @@
-"""`reliable-channel archive` without what it needs, and with nothing to read from."""
+"""`reliable-channel audit archive` without what it needs, and with nothing to read from."""
 
 import importlib.util
 from pathlib import Path
@@ -9,13 +9,13 @@ from typer.testing import CliRunner, Result
 from reliable_channel_audit.plugin import register_commands
 
 from ..store_audit.stores import crafted
-from .test_audit_store import write
+from .test_store import write
 
 
 def run(*arguments: str | Path) -> Result:
     app = typer.Typer()
     register_commands(app)
-    return CliRunner().invoke(app, ["archive", *map(str, arguments)])
+    return CliRunner().invoke(app, ["audit", "archive", *map(str, arguments)])
 
 
 def test_what_is_added_is_counted_and_what_is_there_is_not(tmp_path: Path) -> None:

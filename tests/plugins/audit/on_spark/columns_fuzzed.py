@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel_audit.columns.ordinary import ordinary
-from reliable_channel_audit.columns.wire import Odd
+from reliable_channel_audit.columns.fast_facts import fast_facts
+from reliable_channel_audit.columns.wire import NeedsRowReader
 from reliable_channel_audit.facts import facts_of
 from reliable_channel_audit.findings import SETTLE_MS
 from reliable_channel_audit.journals import DAMAGE, Participant, journal_files, participants
@@ -56,8 +56,8 @@ def by_rows(participant: Participant) -> Table:
 def by_columns(participant: Participant) -> Table | None:
     """None where they are left to the rows."""
     try:
-        found = ordinary(participant, settle_ms=SETTLE_MS)
-    except (Odd, *DAMAGE):
+        found = fast_facts(participant, settle_ms=SETTLE_MS)
+    except (NeedsRowReader, *DAMAGE):
         return None
     few = (fact_batch(type(each).__name__, [each]) for each in found.few)
     return rows_of(chain(few, batches_of(found)))

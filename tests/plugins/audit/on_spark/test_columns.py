@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from reliable_channel.runtime.journal import FORMAT
+from reliable_channel.runtime.journal import JOURNAL_FORMAT
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel_audit.audit import read_facts, verdict
 from reliable_channel_audit.check import check
@@ -83,7 +83,7 @@ class _Lines(list[dict[str, Any]]):
 
     def __init__(self, **options: int) -> None:
         opened: dict[str, Any] = {
-            "format": FORMAT,
+            "format": JOURNAL_FORMAT,
             "channel_id": "c",
             "sender_id": "alice",
             "log_length": 0,

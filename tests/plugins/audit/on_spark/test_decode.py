@@ -11,18 +11,13 @@ import anyio
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.testing import assertDataFrameEqual
 
 from reliable_channel._contracts.encryption import Encryption, EncryptionPair
 from reliable_channel._plugins.loading import SELECTION
-from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
 from reliable_channel.sds.dialects import NimCodec, SpecCodec
-from reliable_channel.sds.dialects.nim_bloom import NIM_BLOOM
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel_audit.bloom_tables import blooms
 from reliable_channel_audit.decode import decode_batch, decoded
 from reliable_channel_audit.opening import NamedEncryption
-from reliable_channel_audit.schemas import FILTER
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
 
 SAID = Message(
@@ -144,32 +139,6 @@ def test_keys_by_name_in_workers(spark: SparkSession, tmp_path: Path) -> None:
     assert other.error.startswith("not for this key")
     with pytest.raises(ValueError, match=r"`encryption_order` must be .* \(got 'both'\)"):
         decoded(frame, encryption=named, encryption_order="both")
-
-
-def test_bloom_filters_are_a_table_of_their_own(spark: SparkSession) -> None:
-    small = BloomParameters(10)
-    spec = RollingBloomFilter(small, ["a"])
-    nim = RollingBloomFilter(BloomParameters(20), ["a", "b"], form=NIM_BLOOM)
-    messages = [
-        SpecCodec().encode(replace(SAID, bloom_filter=bytes(spec))),
-        SpecCodec().encode(SAID),
-        SpecCodec().encode(replace(SAID, bloom_filter=None)),
-        NimCodec().encode(replace(SYNC, bloom_filter=bytes(nim), lamport_timestamp=1_000)),
-        b"no message",
-    ]
-    frame = spark.createDataFrame([(bytearray(each),) for each in messages], "payload binary")
-    said = ("general", "alice", "m3", SAID.lamport_timestamp)
-    sync = ("general", "bob", "s1", 1_000)
-    words = [bytearray(NIM_BLOOM.read(bytes(nim), small)[1]), bytearray(bytes(spec))]
-    set_bits = [int.from_bytes(each).bit_count() for each in words]
-    why = "it has 5 bytes and this channel's filters have 24"
-    expected = [
-        (*said, "spec", 150, 10, set_bits[1], words[1], None),
-        (*said, "spec", None, None, None, bytearray(b"bloom"), why),
-        (*sync, "nim", 300, 10, set_bits[0], words[0], None),
-    ]
-    found = blooms(frame, parameters=small)
-    assertDataFrameEqual(found, spark.createDataFrame(expected, FILTER))
 
 
 def test_a_column_of_any_table(spark: SparkSession) -> None:

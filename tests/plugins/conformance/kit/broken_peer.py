@@ -15,7 +15,7 @@ from reliable_channel.sds.dialects.codec import CodecError
 from reliable_channel.sds.ids import RecentIds
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.sds.repair import buffers
-from reliable_channel.sds.search import References
+from reliable_channel.sds.search import ReferenceSearch
 from reliable_channel.segmentation import segmenter
 
 Codec = spec.SpecCodec
@@ -182,8 +182,8 @@ DEFECTS: dict[str, Callable[[], None]] = {
             "--rate-limit-epoch-period-s",
         )
     ),
-    "waits-for-its-dependency": _patched(References, "note", lambda self, *_, **__: set()),
-    "waits-for-what-waits-itself": _patched(References, "note", lambda self, *_, **__: set()),
+    "waits-for-its-dependency": _patched(ReferenceSearch, "note", lambda self, *_, **__: set()),
+    "waits-for-what-waits-itself": _patched(ReferenceSearch, "note", lambda self, *_, **__: set()),
     "ties-are-ordered-by-id": _lines(_backwards),
     "duplicates-are-delivered-once": _lines(_twice),
     "causal-history-acknowledges": _no_acknowledgements,

@@ -13,11 +13,11 @@ from typing import Any
 from unittest.mock import patch
 
 from reliable_channel.engine.engine import Engine
+from reliable_channel.engine.pending_events import PendingEvents
 from reliable_channel.engine.rate_limit import RateLimit
-from reliable_channel.engine.repairs import RepairPlan, Repairs
+from reliable_channel.engine.recovery import RepairPlan, Repairs
 from reliable_channel.engine.requests import Idempotency, Requests
 from reliable_channel.engine.segments import Segments
-from reliable_channel.engine.unconfirmed import Unconfirmed
 from reliable_channel.events import MessageAcknowledged
 from reliable_channel.sds.adaptive import comparison
 from reliable_channel.sds.adaptive.causal_frontier import Heads
@@ -98,7 +98,7 @@ def differs_in_silence() -> AbstractContextManager[Any]:
 
 
 def difference_forgotten() -> AbstractContextManager[Any]:
-    """Others that differ are forgotten before they had another turn to speak."""
+    """Peers that differ are forgotten before they had another turn to speak."""
     return patch.object(comparison, "FORGET_MS", 40_000)
 
 
@@ -118,15 +118,15 @@ def difference_of_another() -> AbstractContextManager[Any]:
 def confirmed_in_memory_alone() -> AbstractContextManager[Any]:
     """A confirmation is not written: a restart emits again what was confirmed."""
 
-    def forget(self: Unconfirmed, numbers: tuple[int, ...]) -> None:
+    def forget(self: PendingEvents, numbers: tuple[int, ...]) -> None:
         self._rows -= len(numbers)
 
-    return patch.object(Unconfirmed, "_forget", forget)
+    return patch.object(PendingEvents, "_forget", forget)
 
 
 def reports_not_written() -> AbstractContextManager[Any]:
     """Reports are emitted and not numbered: a crash before they are confirmed loses them."""
-    return patch.object(Unconfirmed, "report", lambda *_: None)
+    return patch.object(PendingEvents, "report", lambda *_: None)
 
 
 def keys_forgotten() -> AbstractContextManager[Any]:
@@ -136,12 +136,12 @@ def keys_forgotten() -> AbstractContextManager[Any]:
 
 def last_segment_confirmed() -> AbstractContextManager[Any]:
     """To confirm a long payload confirms its last segment: the others come again, and wait."""
-    account = Unconfirmed.account
+    account = PendingEvents.account
 
-    def careless(self: Unconfirmed, event: Any, numbers: tuple[int, ...]) -> None:
+    def careless(self: PendingEvents, event: Any, numbers: tuple[int, ...]) -> None:
         account(self, event, numbers[-1:])
 
-    return patch.object(Unconfirmed, "account", careless)
+    return patch.object(PendingEvents, "account", careless)
 
 
 def given_up_in_silence() -> AbstractContextManager[Any]:

@@ -36,37 +36,37 @@ def redelivery() -> Redelivery:
 
 
 def test_all_that_is_not_confirmed_comes_again(redelivery: Redelivery) -> None:
-    redelivery.told(delivered("a"))
-    redelivery.told(delivered("b"))
+    redelivery.emitted(delivered("a"))
+    redelivery.emitted(delivered("b"))
     redelivery.confirmed(delivered("a"))
     redelivery.restarted()
-    assert redelivery.told(delivered("b", redelivered=True))
+    assert redelivery.emitted(delivered("b", redelivered=True))
     redelivery.repeated()
-    assert not redelivery.told(delivered("c"))
+    assert not redelivery.emitted(delivered("c"))
 
 
 def test_a_message_lost_twice_is_reported_again_twice(redelivery: Redelivery) -> None:
     """As what counts as lost may come to be wanted again (seed 37000543)."""
     for event in (LOST, delivered("a"), LOST, delivered("b")):
-        redelivery.told(event)
+        redelivery.emitted(event)
     redelivery.restarted()
     again = (LOST, delivered("a", redelivered=True), LOST, delivered("b", redelivered=True))
-    assert all(redelivery.told(event) for event in again)
+    assert all(redelivery.emitted(event) for event in again)
     redelivery.repeated()
 
 
 def test_the_second_report_of_a_lost_message_is_missed(redelivery: Redelivery) -> None:
-    redelivery.told(LOST)
-    redelivery.told(LOST)
+    redelivery.emitted(LOST)
+    redelivery.emitted(LOST)
     redelivery.restarted()
-    redelivery.told(LOST)
+    redelivery.emitted(LOST)
     with pytest.raises(Broken, match=REDELIVERED):
         redelivery.repeated()
 
 
 def test_one_confirmation_covers_both_reports(redelivery: Redelivery) -> None:
-    redelivery.told(LOST)
-    redelivery.told(LOST)
+    redelivery.emitted(LOST)
+    redelivery.emitted(LOST)
     redelivery.confirmed(LOST)
     redelivery.restarted()
     redelivery.repeated()
@@ -84,15 +84,15 @@ def test_one_confirmation_covers_both_reports(redelivery: Redelivery) -> None:
 def test_what_is_told_after_a_restart_breaks_a_promise(
     redelivery: Redelivery, told: Event, promise: str
 ) -> None:
-    redelivery.told(delivered("confirmed"))
+    redelivery.emitted(delivered("confirmed"))
     redelivery.confirmed(delivered("confirmed"))
-    redelivery.told(delivered("owed"))
+    redelivery.emitted(delivered("owed"))
     redelivery.restarted()
     with pytest.raises(Broken, match=promise):
-        redelivery.told(told)
+        redelivery.emitted(told)
 
 
 def test_nothing_is_told_twice(redelivery: Redelivery) -> None:
-    redelivery.told(delivered("a"))
+    redelivery.emitted(delivered("a"))
     with pytest.raises(Broken, match=ONCE):
-        redelivery.told(delivered("a"))
+        redelivery.emitted(delivered("a"))

@@ -1,0 +1,432 @@
+"""The facts of a life in which nothing is out of the ordinary, in columns.
+
+Each check asks for more than the judges of rows (`Replay`, `Reception`) do: where it is met they
+find nothing, and where it is not `NeedsRowReader` is raised and they have their say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..facts import LAGS_OF_A_SENDER, MAX_LAGS, Fact, Lag, Repair, Traffic
+from ..findings import Coverage, HeardSender
+from ..journals import Participant
+from ..log_order import Landed, LogOrder
+from ..misbehaviour import MAX_SENDERS
+from ..reception import TAKEN
+from ..replay import BACK_MS, SPECIFIED, CaseCounts, Replay
+from .gathered import Gathered, gathered
+from .messages import DIGEST_BYTES
+from .tables import NOT_GIVEN
+from .wire import Array, NeedsRowReader, Whole, ramps
+
+NEVER: Final = np.iinfo(np.int64).max
+Whose = tuple[str, str, int]
+
+
+class FastFacts(NamedTuple):
+    """The facts of a life."""
+
+    whose: Whose
+    few: list[Fact]
+    many: dict[str, dict[str, pa.Array]]
+    """Columns of facts that there may be for each message, by the name of their type; without those
+    that say whose they are."""
+
+
+def fast_facts(participant: Participant, *, settle_ms: int) -> FastFacts:
+    """What the judges of rows would give, where they would find nothing.
+
+    Raises:
+        NeedsRowReader: they might find something, or the journals are not fully understood here.
+    """
+    whose = participant.channel_id, participant.participant_id, 0
+    life = gathered(participant)
+    replay = Replay(*whose, settle_ms=settle_ms)
+    replay.add(life.opened, None)
+    if not (replay.knows_log and replay.has_whole_contents):
+        raise NeedsRowReader("a log of before, or contents that are cut or encrypted")
+    return _FastReader(life, replay, whose, settle_ms).facts()
+
+
+class _FastReader:
+    def __init__(self, life: Gathered, replay: Replay, whose: Whose, settle_ms: int) -> None:
+        self._life, self._replay, self._whose = life, replay, whose
+        self._settle_ms = settle_ms
+        self._names = list(life.ids)
+        self._until_ms = int(life.at_ms.max())
+        log, wire = life.log, life.wire
+        self._log_at = _places(log.message_id, len(self._names))
+        self._is_other = log.first_segment < 0
+        words = life.words
+        taken = [words[word] for word in TAKEN if word in words]
+        self._is_taken = wire.is_in & np.isin(wire.outcome, taken)
+        self._is_heard = self._is_taken | (wire.is_in & (wire.outcome == words.get("sync", -2)))
+        self._is_others = wire.is_in & (wire.outcome != words.get("own", -2))
+        self._first_reference = np.cumsum(life.messages.reference_counts) - (
+            life.messages.reference_counts
+        )
+        self._copies = self._arrived()
+
+    def facts(self) -> FastFacts:
+        """All of them, once nothing is found."""
+        life = self._life
+        if (np.diff(life.at_ms) < -BACK_MS).any():
+            raise NeedsRowReader("a clock that went back")
+        self._check_hints()
+        own = self._own_content()
+        references = self._check_arrivals() + self._check_own(own)
+        self._check_receptions()
+        self._check_acknowledgements()
+        requests = Counter(each for _, ids in life.requested for each in ids)
+        self._check_repair(requests)
+        order = self._in_order()
+        responses = Counter(life.repaired)
+        entries = len(life.log.line)
+        cases = CaseCounts(
+            entries=entries,
+            arrivals=int(self._is_other.sum()),
+            receptions=len(life.received.line),
+            in_order=entries,
+            references=references,
+            asked=len(requests),
+            came=int(self._is_others.sum()),
+            heard=int(self._is_heard.sum()),
+        ).by_audit()
+        ended = self._replay.life()._replace(
+            until_ms=self._until_ms, entries=entries, log_digest=order.digest()
+        )
+        few: list[Fact] = [ended]
+        few += (Coverage(*self._whose, audit.value, n, None) for audit, n in cases.items())
+        few += self._heard()
+        few += self._traffic()
+        few += self._lags()
+        few += (
+            Repair(*self._whose, each, requests[each], responses[each])
+            for each in requests.keys() | responses.keys()
+        )
+        many = {
+            "Delivery": self._deliveries(order),
+            "Acknowledgement": self._acknowledgements(),
+            "Dispatch": self._dispatches(),
+            "Said": self._said(own),
+        }
+        return FastFacts(self._whose, few, many)
+
+    def _references(self, places: Whole) -> tuple[Whole, Whole]:
+        """What these messages of the wire refer to, and which one of `places` each is of."""
+        counts = self._life.messages.reference_counts[places]
+        rows = ramps(self._first_reference[places], counts)
+        return self._life.messages.references[rows], np.repeat(np.arange(len(places)), counts)
+
+    def _arrived(self) -> Whole:
+        """Of each message of others in the log the copy that was taken, as a place of the wire."""
+        log, wire = self._life.log, self._life.wire
+        taken = np.flatnonzero(self._is_taken)
+        by_hash = dict(zip(_hashes(wire.message_hash[taken]), taken.tolist(), strict=True))
+        if len(by_hash) != len(taken):
+            raise NeedsRowReader("one copy that was taken twice")
+        copies = list(map(by_hash.get, _hashes(log.message_hash[self._is_other])))
+        found = np.array([-1 if each is None else each for each in copies], np.int64)
+        if (found < 0).any() or (wire.line[found] >= log.line[self._is_other]).any():
+            raise NeedsRowReader("in the log, and it did not arrive")
+        return found
+
+    def _check_hints(self) -> None:
+        life = self._life
+        if not life.messages.hints:
+            return
+        is_known = self._is_others | ~life.wire.is_in
+        hashes = _hashes(life.wire.message_hash[is_known])
+        codes = life.messages.message_id[is_known].tolist()
+        by_hash = dict(zip(hashes, codes, strict=True))
+        if list(map(by_hash.get, hashes)) != codes:
+            raise NeedsRowReader("one hash of two messages")
+        if any(by_hash.get(hint, code) != code for code, hint in life.messages.hints):
+            raise NeedsRowReader("a retrieval hint of another message")
+
+    def _check_arrivals(self) -> int:
+        """What entered the log is what arrived, after what it refers to; returns references."""
+        log, messages, copies = self._life.log, self._life.messages, self._copies
+        places = np.flatnonzero(self._is_other)
+        _same(messages.message_id[copies], log.message_id[places])
+        _same(messages.sender[copies], log.sender[places])
+        _same(np.maximum(messages.lamport_timestamp[copies], 0), log.lamport_timestamp[places])
+        _same(messages.content_sha256[copies], log.content_sha256[places])
+        references, of = self._references(copies)
+        before, own = self._log_at[references], places[of]
+        if (
+            (before < 0).any()
+            or (before >= own).any()
+            or (log.lamport_timestamp[before] >= log.lamport_timestamp[own]).any()
+        ):
+            raise NeedsRowReader("a reference to what was not in the log before")
+        return len(references)
+
+    def _own_content(self) -> Whole:
+        """Own messages of the log that went out, as places of the wire."""
+        log, wire = self._life.log, self._life.wire
+        content = self._life.words.get("content", -1)
+        went = np.flatnonzero(~wire.is_in & (wire.source == content))
+        entry = self._log_at[self._life.messages.message_id[went]]
+        went, entry = went[entry >= 0], entry[entry >= 0]
+        return went[log.line[entry] < wire.line[went]]
+
+    def _check_own(self, own: Whole) -> int:
+        """Own messages refer to what was in the log before them; returns references."""
+        log, wire, messages = self._life.log, self._life.wire, self._life.messages
+        references, of = self._references(own)
+        before, entry = self._log_at[references], self._log_at[messages.message_id[own]][of]
+        if (before < 0).any() or (before >= entry).any():
+            raise NeedsRowReader("a reference to what was not in the log before")
+        if (log.line[before] >= wire.line[own][of]).any():
+            raise NeedsRowReader("a reference to what was not in the log before")
+        return len(references)
+
+    def _check_receptions(self) -> None:
+        """The application received all that others sent, once and after what it refers to."""
+        log, messages, received = self._life.log, self._life.messages, self._life.received
+        received_at = _places(received.message_id, len(self._names))
+        entry = self._log_at[received.message_id]
+        if len(entry) != self._is_other.sum() or (entry < 0).any():
+            raise NeedsRowReader("received, and not in the log; or the other way round")
+        if not self._is_other[entry].all() or (log.line[entry] >= received.line).any():
+            raise NeedsRowReader("received, and not in the log before")
+        nth = np.cumsum(self._is_other) - 1
+        copies = self._copies[nth[entry]]
+        _same(messages.sender[copies], received.sender)
+        _same(np.maximum(messages.lamport_timestamp[copies], 0), received.lamport_timestamp)
+        _same(messages.content_sha256[copies], received.content_sha256)
+        references, of = self._references(copies)
+        of_others = self._is_other[self._log_at[references]]
+        if (received_at[references[of_others]] >= of[of_others]).any():
+            raise NeedsRowReader("received before what it refers to")
+
+    def _check_acknowledgements(self) -> None:
+        """Each was emitted after a reference to its message, and each that was due was emitted."""
+        log, emitted, words = self._life.log, self._life.emitted, self._life.words
+        emitted_at = _places(emitted.message_id, len(self._names))
+        entry = self._log_at[emitted.message_id]
+        if (entry < 0).any() or (log.line[entry] >= emitted.line).any():
+            raise NeedsRowReader("acknowledged before it was in the log")
+        others = np.flatnonzero(self._is_others)
+        references, of = self._references(others)
+        referred_at = np.full(len(self._names), NEVER)
+        referred_at[references[::-1]] = self._life.wire.line[others][of][::-1]
+        own = ~self._is_other
+        since = referred_at[log.message_id[own]]
+        if (since < log.line[own]).any():
+            raise NeedsRowReader("referred to before it was in the log")
+        if not own[entry].all():
+            raise NeedsRowReader("an acknowledged message of others")
+        by_reference = emitted.source == words.get("causal_history", -1)
+        if (referred_at[emitted.message_id] >= emitted.line)[by_reference].any():
+            raise NeedsRowReader("acknowledged by a reference that did not arrive")
+        not_emitted = since[(since < NEVER) & (emitted_at[log.message_id[own]] < 0)]
+        # Rows take the time of the first reference in what was heard, which may come later than
+        # here, by a clock that went back a little.
+        earliest_ms = np.minimum.accumulate(self._life.at_ms[::-1])[::-1]
+        if (earliest_ms[not_emitted] + self._settle_ms <= self._until_ms).any():
+            raise NeedsRowReader("others have it, and no acknowledgement was emitted")
+
+    def _check_repair(self, requests: Counter[str]) -> None:
+        asked_ms = np.array([at_ms for at_ms, _ in self._life.requested], np.int64)
+        if (np.diff(asked_ms) < 0).any():
+            raise NeedsRowReader("asked by a clock that went back")
+        most = max(requests.values(), default=0)
+        option = self._replay.option
+        if option("retrieval_strategy") in SPECIFIED and most > 2 * option("max_request_attempts"):
+            raise NeedsRowReader("asked for often")
+
+    def _in_order(self) -> LogOrder:
+        """The log as it ended, in order."""
+        log = self._life.log
+        order = LogOrder()
+        entries = map(
+            Landed,
+            log.lamport_timestamp.tolist(),
+            self._texts(log.message_id),
+            self._texts(log.sender),
+            _hashes(log.content_sha256),
+        )
+        steps = (log.position.tolist(), log.evicted.tolist(), log.at_ms.tolist())
+        for each in map(order.land, entries, *steps):
+            assert each is None
+        if order.beyond is not None or order.entries != sorted(order.entries):
+            raise NeedsRowReader("a log out of order")
+        return order
+
+    def _texts(self, codes: Whole) -> Iterator[str]:
+        return map(self._names.__getitem__, codes.tolist())
+
+    def _heard(self) -> Iterator[HeardSender]:
+        senders = self._life.messages.sender[self._is_heard]
+        if len(counts := _counted(senders)) > MAX_SENDERS:
+            raise NeedsRowReader("many senders")
+        for sender, messages in counts.items():
+            yield HeardSender(*self._whose, self._names[sender], messages)
+
+    def _traffic(self) -> Iterator[Traffic]:
+        messages, is_out = self._life.messages, ~self._life.wire.is_in
+        words = list(self._life.words)
+        for source, count in _counted(self._life.wire.source[is_out]).items():
+            chosen = is_out & (self._life.wire.source == source)
+            total, content, bloom, repair = (
+                int(column[chosen].sum())
+                for column in (
+                    messages.total_bytes,
+                    messages.content_bytes,
+                    messages.bloom_filter_bytes,
+                    messages.repair_request_bytes,
+                )
+            )
+            sizes = total, content, bloom, repair, total - content - bloom - repair
+            yield Traffic(*self._whose, words[source], count, *sizes)
+
+    def _lags(self) -> Iterator[Lag]:
+        wire, messages = self._life.wire, self._life.messages
+        live = self._life.words.get("live", -1)
+        timed = self._is_heard & (wire.source == live) & (wire.timestamp_ns != NOT_GIVEN)
+        at = np.flatnonzero(timed)
+        senders = messages.sender[at]
+        firsts = list(_counted(senders))
+        if len(firsts) > MAX_LAGS:
+            raise NeedsRowReader("many senders")
+        places = wire.message_hash[at, :8].copy().view(">u8")[:, 0].astype(np.uint64)
+        order = np.lexsort((places, senders))
+        at, senders, places = at[order], senders[order], places[order]
+        for sender in firsts:
+            begin = int(np.searchsorted(senders, sender))
+            end = int(np.searchsorted(senders, sender, side="right"))
+            last = begin + LAGS_OF_A_SENDER
+            if last < end and places[last - 1] == places[last]:
+                raise NeedsRowReader("copies of which it matters which one came first")
+            chosen = at[begin : min(end, last)]
+            lags = wire.at_ms[chosen] - wire.timestamp_ns[chosen] // 1_000_000
+            hashes = _hashes(wire.message_hash[chosen])
+            ranks = [-place for place in places[begin : min(end, last)].tolist()]
+            found = zip(ranks, hashes, lags.tolist(), strict=True)
+            for _, message_hash, lag in sorted(found):
+                yield Lag(*self._whose, self._names[sender], message_hash, lag)
+
+    def _deliveries(self, order: LogOrder) -> dict[str, pa.Array]:
+        log, life = self._life.log, self._life
+        positions = {entry.message_id: place for place, entry in enumerate(order)}
+        own = ~self._is_other
+        sources = np.full(len(log.line), -1)
+        sources[self._is_other] = life.wire.source[self._copies]
+        missing: dict[str, int] = {}
+        for at_ms, ids in life.missing:
+            for each in ids:
+                missing.setdefault(each, at_ms)
+        names = pa.array(self._names, pa.string())
+        message_ids = names.take(pa.array(log.message_id))
+        since = [missing.get(each) for each in self._texts(log.message_id)] if missing else None
+        return {
+            "message_id": message_ids,
+            "sender_id": names.take(pa.array(log.sender)),
+            "lamport_timestamp": pa.array(log.lamport_timestamp),
+            "content_sha256": _binary(log.content_sha256),
+            "at_ms": pa.array(log.at_ms),
+            "first_segment_id": names.take(pa.array(log.first_segment, mask=self._is_other)),
+            "message_hash": _binary(log.message_hash, own),
+            "source": pa.array(list(life.words), pa.string()).take(pa.array(sources, mask=own)),
+            "missing_since_ms": pa.array(since, pa.int64())
+            if since is not None
+            else pa.nulls(len(log.line), pa.int64()),
+            "log_position": pa.array(
+                list(map(positions.__getitem__, self._texts(log.message_id))), pa.int64()
+            ),
+        }
+
+    def _acknowledgements(self) -> dict[str, pa.Array]:
+        log, emitted = self._life.log, self._life.emitted
+        emitted_at = _places(emitted.message_id, len(self._names))
+        first = np.flatnonzero(log.first_segment == log.message_id)
+        place = emitted_at[log.message_id[first]]
+        mask = place < 0
+        at = np.concatenate([emitted.at_ms, [0]])[place]
+        source = np.concatenate([emitted.source, [0]])[place]
+        return {
+            "message_id": pa.array(list(self._texts(log.message_id[first])), pa.string()),
+            "accepted_ms": pa.array(log.at_ms[first]),
+            "acknowledged_ms": pa.array(at, mask=mask),
+            "source": pa.array(list(self._life.words), pa.string()).take(
+                pa.array(source, mask=mask)
+            ),
+        }
+
+    def _dispatches(self) -> dict[str, pa.Array]:
+        wire, is_out = self._life.wire, ~self._life.wire.is_in
+        words = pa.array(list(self._life.words), pa.string())
+        return {
+            "message_hash": _binary(wire.message_hash[is_out]),
+            "kind": words.take(pa.array(wire.source[is_out])),
+            "at_ms": pa.array(wire.at_ms[is_out]),
+            "payload_bytes": pa.array(self._life.messages.total_bytes[is_out]),
+        }
+
+    def _said(self, own: Whole) -> dict[str, pa.Array]:
+        messages, log = self._life.messages, self._life.log
+        entry = self._log_at[messages.message_id[own]]
+        me = self._life.ids.get(self._whose[1], -1)
+        is_mine = (messages.sender[own] == me) & (log.sender[entry] == me)
+        own = own[is_mine & (messages.lamport_timestamp[own] >= 0)]
+        references, _ = self._references(own)
+        ends = np.cumsum(messages.reference_counts[own])
+        names = pa.array(self._names, pa.string())
+        return {
+            "message_id": names.take(pa.array(messages.message_id[own])),
+            "sender_id": names.take(pa.array(messages.sender[own])),
+            "lamport_timestamp": pa.array(messages.lamport_timestamp[own]),
+            "at_ms": pa.array(self._life.wire.at_ms[own]),
+            "references": pa.ListArray.from_arrays(
+                pa.array(np.concatenate([[0], ends]), pa.int32()), names.take(pa.array(references))
+            ),
+        }
+
+
+def _places(codes: Whole, count: int) -> Whole:
+    """Where each of so many ids stands; -1 where it does not.
+
+    Raises:
+        NeedsRowReader: it stands in two places.
+    """
+    found = np.full(count, -1)
+    found[codes] = np.arange(len(codes))
+    if (found[codes] != np.arange(len(codes))).any():
+        raise NeedsRowReader("one message twice")
+    return found
+
+
+def _same(one: Array, other: Array) -> None:
+    if not np.array_equal(one, other):
+        raise NeedsRowReader("another message than arrived")
+
+
+def _counted(codes: Whole) -> dict[int, int]:
+    """How often each comes, in the order in which they first come."""
+    values, firsts, counts = np.unique(codes, return_index=True, return_counts=True)
+    order = np.argsort(firsts)
+    return dict(zip(values[order].tolist(), counts[order].tolist(), strict=True))
+
+
+def _hashes(rows: Array) -> list[bytes]:
+    """Rows of 32 bytes as values."""
+    data = rows.tobytes()
+    return [data[at : at + DIGEST_BYTES] for at in range(0, len(data), DIGEST_BYTES)]
+
+
+def _binary(rows: Array, is_null: Array | None = None) -> pa.Array:
+    """The same as a column."""
+    buffer = pa.py_buffer(np.ascontiguousarray(rows))
+    found = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(DIGEST_BYTES), len(rows), [None, buffer]
+    ).cast(pa.binary())
+    return found if is_null is None else pc.if_else(pa.array(~is_null), found, None)

@@ -1,0 +1,294 @@
+"""`reliable-channel audit journals`, or `check`: whether a channel kept its promises, from the
+journals of its participants."""
+
+import json
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from time import time_ns
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.progress import Progress
+
+from reliable_channel import printable
+from reliable_channel import run as run_program
+from reliable_channel.spi import ExitCode, err, out, say
+
+from ..findings import SETTLE_MS
+from ..live_audit.alarms import PATIENCE_MS
+from ..live_audit.judge import WINDOW
+from .spark_flags import MASTER_HELP, REMOTE_HELP, Conf, settings
+from .verdict_text import echo, exit_status, tell, tell_evidence
+
+if TYPE_CHECKING:
+    from ..evidence import Evidence
+    from ..verdict import Verdict
+
+REPORT: Final = Path("report")
+"""Directory of reports, where none is given."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command under its two names."""
+    app.command()(journals)
+    app.command("check")(journals)
+
+
+def journals(
+    paths: Annotated[list[Path], typer.Argument(help="Journals, or directories of them.")],
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", file_okay=False, help="Write a report into this directory, made on Spark."
+        ),
+    ] = None,
+    settle_ms: Annotated[
+        int, typer.Option(min=0, help="How long something may be on its way.")
+    ] = SETTLE_MS,
+    message: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Show the life of a message across all journals instead; 8 characters will do.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all findings, or live each report, as JSON.")
+    ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Judge journals while they grow, in this process.")
+    ] = False,
+    patience_s: Annotated[
+        float, typer.Option(min=1, help="Live: seconds until what is open is an alarm.")
+    ] = PATIENCE_MS / 1000,
+    every_s: Annotated[
+        float, typer.Option(min=0.1, help="Live: seconds between two looks at the journals.")
+    ] = 2.0,
+    window: Annotated[
+        int, typer.Option(min=100, help="Live: messages that are judged together.")
+    ] = WINDOW,
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Live: serve /metrics for Prometheus.")
+    ] = None,
+    webhook: Annotated[
+        str | None, typer.Option(metavar="URL", help="Live: POST each report as JSON.")
+    ] = None,
+    dag: Annotated[
+        str,
+        typer.Option(
+            metavar="FROM..TO",
+            help="Report: times (UTC, ISO 8601) between which the DAG is drawn; either may be "
+            "left out.",
+        ),
+    ] = "..",
+    master: Annotated[
+        str | None, typer.Option(help=f"Report: {MASTER_HELP} The first by default.")
+    ] = None,
+    remote: Annotated[str | None, typer.Option(help=f"Report: {REMOTE_HELP}")] = None,
+    conf: Conf = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(min=1, help="Report: tasks that read; one for 64 MiB by default."),
+    ] = None,
+    spark_log: Annotated[
+        bool, typer.Option("--spark-log", help="Report: print all that Spark and Java log.")
+    ] = False,
+) -> None:
+    """Print whether a channel kept its promises, from journals of its participants.
+
+    The exit status is 1 if a promise was broken, and 5 if none was and it is not known of all of
+    them. Journals must fit into memory. With `--out` any number of them is judged on Spark, with
+    the same verdict and a report. That needs Java 17 or 21 and
+    `pip install 'reliable-channel-audit[spark]'`.
+
+    With `--live` it follows the journals until it is stopped. It prints each broken promise and
+    alarm once, and keeps them in `reports.jsonl` in the directory of `--out`.
+    """
+    if live:
+        _live(
+            paths,
+            report or REPORT,
+            settle_ms=settle_ms,
+            patience_s=patience_s,
+            every_s=every_s,
+            window=window,
+            listen=listen,
+            webhook=webhook,
+            as_json=as_json,
+        )
+        return
+    if message is not None:
+        raise typer.Exit(_explain(paths, message, as_json=as_json))
+    page = None
+    if report is None:
+        if (master, remote, conf, partitions) != (None,) * 4 or spark_log:
+            raise typer.BadParameter(
+                "needed by flags of Spark: it makes reports", param_hint="--out"
+            )
+        found, shown = _checked(paths, settle_ms)
+    else:
+        found, shown, page = _reported(
+            paths,
+            report,
+            settle_ms,
+            window_ms=time_window(dag),
+            master=master,
+            remote=remote,
+            conf=conf,
+            partitions=partitions,
+            verbose=spark_log,
+        )
+    if as_json:
+        values = json.loads(found.to_json()) | {"evidence": [each.to_dict() for each in shown]}
+        values["report"] = page and str(page.resolve())
+        out.print_json(json.dumps(values), ensure_ascii=True)
+    else:
+        tell(found)
+        tell_evidence(shown)
+        if page is not None:
+            out.print(f"report: {page.resolve().as_uri()}", soft_wrap=True, highlight=False)
+    raise typer.Exit(exit_status(found))
+
+
+def _checked(paths: list[Path], settle_ms: int) -> "tuple[Verdict, list[Evidence]]":
+    """Judge in this process."""
+    from ..check import check
+    from ..evidence import evidence
+    from ..journals import journal_files, participants
+
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("reading", total=None)
+        verdict = check(
+            paths, settle_ms=settle_ms, progress=lambda participant: progress.advance(task)
+        )
+    if not verdict.findings:
+        return verdict, []
+    group, _ = participants(journal_files(paths))
+    return verdict, evidence(group, verdict.findings, paths)
+
+
+def _reported(
+    paths: list[Path],
+    directory: Path,
+    settle_ms: int,
+    *,
+    window_ms: tuple[int, int],
+    master: str | None,
+    remote: str | None,
+    conf: list[str] | None,
+    partitions: int | None,
+    verbose: bool,
+) -> "tuple[Verdict, list[Evidence], Path | None]":
+    """Judge on Spark, and write the report."""
+    from ..journals import journal_files
+    from ..promises import unknowns
+    from ..verdict import Verdict
+    from .on_spark import SparkRun, report
+
+    run = SparkRun(master, remote, settings(conf), verbose, partitions, window_ms)
+    paths = [path.resolve() for path in paths]  # workers run in directories of their own
+    files = journal_files(paths, may_be_none=True)
+    if not files:  # known before a minute's start
+        return Verdict(unknown=unknowns([], [], [])), [], None
+    return report(run, files, paths, directory, settle_ms)
+
+
+def _explain(paths: list[Path], message_id: str, *, as_json: bool) -> ExitCode:
+    """Print the life of a message."""
+    from ..evidence import SHORTEST_ID, lives_of, show
+    from ..journals import journal_files, participants
+
+    if len(message_id) < SHORTEST_ID:
+        raise typer.BadParameter(
+            f"an id must have at least {SHORTEST_ID} characters (got {message_id!r})",
+            param_hint="--message",
+        )
+    group, _ = participants(journal_files(paths))
+    lives = lives_of(group, {message_id})
+    if as_json:
+        steps = {each: [step._asdict() for step in life] for each, life in lives.items()}
+        out.print_json(json.dumps(steps), ensure_ascii=True)
+    for each, life in () if as_json else lives.items():
+        say(printable(each))
+        for step in life:
+            echo(f"  {show(step)}")
+    if not lives:
+        err.print(f"no journal has a message {printable(message_id)}", markup=False)
+    return ExitCode.DONE if lives else ExitCode.FAILED
+
+
+def _live(
+    paths: list[Path],
+    directory: Path,
+    *,
+    settle_ms: int,
+    patience_s: float,
+    every_s: float,
+    window: int,
+    listen: str | None,
+    webhook: str | None,
+    as_json: bool,
+) -> None:
+    """Judge until the program is stopped."""
+    from ..live_audit import service
+    from ..live_audit.judge import LiveJudge
+    from ..live_audit.reports import Reports
+
+    where = service.address(listen) if listen is not None else None
+    reports = Reports(directory)
+    judge = LiveJudge(
+        [path.resolve() for path in paths],
+        reports,
+        settle_ms=settle_ms,
+        patience_ms=round(patience_s * 1000),
+        window=window,
+    )
+    text = service.as_json if as_json else service.as_text
+
+    def show(each: dict[str, Any]) -> None:
+        say(printable(text(each)))
+        out.file.flush()
+
+    run = partial(
+        service.run,
+        judge,
+        now_ms=lambda: time_ns() // 1_000_000,
+        show=show,
+        every_s=every_s,
+        listen=where,
+        webhook_url=webhook,
+    )
+    try:
+        run_program(run)
+    finally:
+        judge.close()
+        reports.close()
+
+
+def time_window(text: str) -> tuple[int, int]:
+    """Begin and end, in ms since 1970, of `FROM..TO`.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    begin, dots, end = text.partition("..")
+    try:
+        if not dots:
+            raise ValueError("there is no '..' in it")
+        window = _ms(begin, 0), _ms(end, 2**63 - 1)
+        if window[0] > window[1]:
+            raise ValueError("it ends before it begins")
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{text!r} is no time window: {error}; give 2026-11-22T10:00..2026-11-22T10:05",
+            param_hint="--dag",
+        ) from None
+    return window
+
+
+def _ms(text: str, otherwise: int) -> int:
+    if not text:
+        return otherwise
+    at = datetime.fromisoformat(text)
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,181 @@
+"""`reliable-channel audit store`: what a Store alone shows of a channel."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.progress import Progress
+
+from reliable_channel import printable
+from reliable_channel.spi import ExitCode, err, out, say
+
+from ..findings import SETTLE_MS
+from .plain_table import print_table
+from .store_flags import Config, ContentTopic, Hours, Network, Source, start_of, store_arguments
+
+if TYPE_CHECKING:
+    from ..store_audit.tally import ChannelTally
+    from ..store_audit.verdict import Expected, StoreVerdict
+
+UNKNOWN: Final = "unknown"
+MAX_SHOWN: Final = 20
+"""So many senders and findings are printed; `--json` has all."""
+_MINUTE_MS: Final = 60_000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(store)
+
+
+def store(
+    source: Source = None,
+    network: Network = None,
+    channel_id: Annotated[
+        str | None,
+        typer.Option("--channel-id", "--channel", metavar="ID", help="Look at this channel."),
+    ] = None,
+    content_topic: ContentTopic = None,
+    encryption: Annotated[
+        str | None, typer.Option(metavar="URL", help="What decrypts the payloads.")
+    ] = None,
+    hours: Hours = None,
+    settle_ms: Annotated[
+        int, typer.Option(min=0, help="How long something may be on its way.")
+    ] = SETTLE_MS,
+    silent_minutes: Annotated[
+        float | None, typer.Option(min=0, help="Name senders of which longer nothing is stored.")
+    ] = None,
+    max_messages: Annotated[
+        int, typer.Option(min=1, help="What a sender may send in ten minutes.")
+    ] = 100,
+    config: Config = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Print what a Store alone shows of a channel, without anybody's journal.
+
+    Messages that others refer to and that are not in Store, senders that fell silent, lag behind
+    or send too much. The exit status is 1 where something is found, and 5 where Store has no SDS
+    message.
+    """
+    from reliable_channel import run
+
+    from ..store_audit.verdict import Expected
+
+    given = store_arguments(
+        source,
+        config,
+        network=network,
+        channel_id=channel_id,
+        content_topic=content_topic,
+        encryption=encryption,
+    )
+    silent_ms = None if silent_minutes is None else int(silent_minutes * _MINUTE_MS)
+    expected = Expected(settle_ms, silent_ms, max_messages)
+    verdict = run(_audited, given, start_of(hours), expected)
+    if verdict is None:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    if as_json:
+        out.print_json(json.dumps(verdict.to_dict()), ensure_ascii=True)
+    else:
+        _tell(verdict)
+    raise typer.Exit(_status(verdict))
+
+
+async def _audited(given: dict[str, Any], start_ns: int, expected: "Expected") -> "StoreVerdict":
+    """Read all and judge it."""
+    from contextlib import aclosing
+
+    from ..store_audit.reading import fill, source_of
+    from ..store_audit.tally import StoreTally
+    from ..store_audit.verdict import judged
+
+    source = source_of(given)
+    tally = StoreTally(expected.settle_ms, given.get("channel_id"))
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("reading", total=None)
+        async with aclosing(fill(tally, source, given, start_ns)) as counts:
+            async for count in counts:
+                progress.update(task, completed=count, description=f"reading {count:,}")
+    return judged(tally, expected)
+
+
+def _status(verdict: "StoreVerdict") -> ExitCode:
+    if verdict.findings:
+        return ExitCode.FAILED
+    return ExitCode.DONE if verdict.tally.channels else ExitCode.UNKNOWN
+
+
+def _tell(verdict: "StoreVerdict") -> None:
+    tally = verdict.tally
+    say(f"{tally.messages:,} messages, {tally.total_bytes:,} bytes")
+    for topic, count in tally.foreign.most_common(MAX_SHOWN):
+        say(f"{count:,} on {printable(topic)} are no SDS messages that can be read")
+    for channel in tally.channels.values():
+        say("")
+        _tell_channel(channel)
+    if not tally.channels:
+        say("no SDS message: of channels nothing is known")
+        return
+    say("")
+    _tell_findings(verdict)
+
+
+def _tell_channel(channel: "ChannelTally") -> None:
+    older = sum(gap.may_be_older for gap in channel.gaps.values())
+    say(f"channel {printable(channel.channel_id)}", style="bold")
+    say(
+        f"{channel.messages:,} messages of {len(channel.senders):,} senders; "
+        f"{len(channel.gaps) - older:,} that they refer to are absent"
+        + (f", and {older:,} that may be older than this Store" if older else "")
+        + f"; {channel.orphans:,} refer to what is absent"
+    )
+    heads = (
+        "sender",
+        "messages",
+        "copies",
+        "syncs",
+        "bytes",
+        "filters lack",
+        "lag",
+        "nothing since",
+    )
+    rows = []
+    senders = sorted(channel.senders.values(), key=lambda each: -each.total_bytes)
+    for sender in senders[:MAX_SHOWN]:
+        lacking = f"{sender.lacking:,} of {sender.tested:,}" if sender.tested else UNKNOWN
+        rows.append(
+            (
+                sender.sender_id,
+                f"{sender.contents:,}",
+                f"{sender.copies:,}",
+                f"{sender.syncs:,}",
+                f"{sender.total_bytes:,}",
+                lacking,
+                f"{sender.max_lag_ms / 1000:,.0f} s" if sender.tested else UNKNOWN,
+                f"{(channel.last_ms - sender.last_ms) / 1000:,.0f} s",
+            )
+        )
+    print_table(heads, rows, labels=1)
+    if len(senders) > MAX_SHOWN:
+        say(f"… and {len(senders) - MAX_SHOWN:,} more")
+
+
+def _tell_findings(verdict: "StoreVerdict") -> None:
+    from ..store_audit.verdict import MEANINGS
+
+    for trouble, meaning in MEANINGS.items():
+        found = [each for each in verdict.findings if each.trouble == trouble.value]
+        if not found:
+            continue
+        say(f"{trouble.value}: {len(found):,}; {meaning}", style="bold red")
+        for each in found[:MAX_SHOWN]:
+            who = " ".join(filter(None, (each.message_id, each.sender_id)))
+            say(f"  {printable(who)}: {printable(each.detail)}")
+        if len(found) > MAX_SHOWN:
+            say(f"  … and {len(found) - MAX_SHOWN:,} more")
+    for unknown in verdict.unknown[:MAX_SHOWN]:
+        name = printable(unknown.channel_id)
+        say(f"unknown in {name}: {unknown.what}: {unknown.why}", style="yellow")
+    if not verdict.findings:
+        say("nothing found; a message that was never stored, and to which none refers, is not seen")

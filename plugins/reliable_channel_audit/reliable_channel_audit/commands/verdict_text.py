@@ -1,0 +1,109 @@
+"""A verdict and its evidence, as a person reads them."""
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from reliable_channel import printable
+from reliable_channel.spi import ExitCode, say
+
+from ..findings import PROMISES, Audit
+
+if TYPE_CHECKING:
+    from ..evidence import Evidence
+    from ..verdict import Verdict
+
+MAX_NAMES: Final = 10
+"""So many participants without a journal are named."""
+MAX_STEPS: Final = 10
+"""Of the life of a message in the evidence; the command below it shows all."""
+MAX_PRINTED: Final = 3
+"""Of so many findings, the worst, the evidence is printed."""
+LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
+
+
+def tell_evidence(evidence: "list[Evidence]") -> None:
+    """Print the evidence of the worst findings, and the command that shows it again."""
+    from ..evidence import show
+
+    for each in evidence[:MAX_PRINTED]:
+        finding = each.finding
+        place = f" ({each.path}:{each.line})" if each.path else ""
+        echo("")
+        echo(f"{finding.audit} at {finding.participant_id}: {finding.detail}{place}", style="bold")
+        for step in each.life[:MAX_STEPS]:
+            echo(f"  {show(step)}")
+        if len(each.life) > MAX_STEPS:
+            echo(f"  … and {counted(len(each.life) - MAX_STEPS, 'more step')}", style="dim")
+        for where, lines in each.around.items():
+            echo(f"  around {where}", style="dim")
+            for line in lines:
+                echo(f"    {line}", style="dim")
+        say(printable(f"  {each.command}"))
+
+
+def exit_status(verdict: "Verdict") -> ExitCode:
+    """What a verdict means to a shell."""
+    from ..verdict import Value
+
+    codes = {
+        Value.KEPT: ExitCode.DONE,
+        Value.BROKEN: ExitCode.FAILED,
+        Value.UNKNOWN: ExitCode.UNKNOWN,
+    }
+    return codes[verdict.value]
+
+
+def tell(verdict: "Verdict") -> None:
+    """Print what a person needs to know, in a dozen lines."""
+    logs = "one log" if verdict.logs == 1 else f"{verdict.logs} different logs"
+    echo(
+        f"{counted(verdict.participants, 'participant')}, {counted(verdict.messages, 'message')}, "
+        f"{counted(verdict.deliveries, 'delivery', 'deliveries')}, {logs}"
+    )
+    from ..verdict import Value
+
+    for audit in Audit:
+        cases = f"({verdict.judged.get(audit.value, 0):,} cases)"
+        value = verdict.of(audit)
+        if value is Value.KEPT:
+            echo(f"kept    {PROMISES[audit]} {cases}")
+        elif value is Value.UNKNOWN:
+            why = verdict.unknown.get(audit.value, "no case")
+            style = None if why == "no case" else "yellow"
+            echo(f"unknown {PROMISES[audit]}: {why}", style=style)
+        else:
+            first = next(each for each in verdict.findings if each.audit == audit.value)
+            times = verdict.broken[audit.value]
+            count = "once," if times == 1 else f"{times:,} times, first"
+            what = " ".join(filter(None, (first.message_id, first.detail)))
+            echo(f"BROKEN  {PROMISES[audit]}: {count} at {first.participant_id}: {what}", "red")
+    for channel_id, name in verdict.without_journal[:MAX_NAMES]:
+        echo(f"{name} was heard in {channel_id} and left no journal", style="yellow")
+    if verdict.on_the_way:
+        on_the_way = counted(verdict.on_the_way, "delivery", "deliveries")
+        echo(f"not due yet at the end, and on the way: {on_the_way}")
+    if verdict.set_aside:
+        lines = sum(each.lines for each in verdict.set_aside)
+        files = len({each.path for each in verdict.set_aside})
+        reasons = Counter({each.reason: each.lines for each in verdict.set_aside})
+        reason = reasons.most_common(1)[0][0]
+        what = f"{counted(lines, 'line')} of {counted(files, 'file')}"
+        echo(f"set aside: {what}; most of them: {reason}", style="yellow")
+    if verdict.value is Value.KEPT:
+        echo("every promise that was put to the test was kept", style="bold green")
+    elif verdict.value is Value.UNKNOWN:
+        echo("it is not known whether all promises were kept", style="bold yellow")
+    else:
+        echo(f"broken: {counted(len(verdict.broken), 'promise')}", style="bold red")
+
+
+def counted(count: int, thing: str, things: str | None = None) -> str:
+    """A number with its noun."""
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
+
+
+def echo(text: str, style: str | None = None) -> None:
+    """Print one line; ids are cut short, as their beginnings differ."""
+    # Journals have names and texts of any participant in them.
+    say(LONG_ID.sub(r"\1…", printable(text)), style=style)
