@@ -315,11 +315,11 @@ ul {{ margin: .2rem 0; font-size: .9rem }}
 </html>
 """
 
+
 async def what_it_is(node: ServedNode, request: Request) -> Answer:
     """GET /: a person that opens the address, or a probe, learns what it reached."""
-    return Answer.text(
-        200, f"This is a Waku node, {node.agent}. /docs describes its REST API, /health its state.\n"
-    )
+    what = f"This is a Waku node, {node.agent}. /docs describes its REST API, /health its state."
+    return Answer.text(200, what + "\n")
 
 
 ROUTES: Final = (
