@@ -181,7 +181,7 @@ def named_transport(url: str, settings: WakuSettings) -> MemoryTransport:
         ValueError: it has no name.
     """
     parts = urlsplit(url)
-    if not parts.netloc or parts.path or parts.query:
+    if not parts.netloc or parts.path or parts.query or parts.fragment:
         raise ValueError(f"`node` must be memory://name (got {url!r})")
     network = _named.setdefault((parts.netloc, settings.content_topic), MemoryNetwork())
     return network.transport(url)
