@@ -24,7 +24,7 @@ from .early_sockets import BOUND, HOST, PORT
 from .personal import data_directory
 
 if TYPE_CHECKING:
-    from waku.node import Listen
+    from waku.node import Listen, ServiceKind
 
 Texts = list[str]
 Flag = tuple[type, str, str]
@@ -54,7 +54,11 @@ LISTEN: Final[dict[str, Flag]] = {
     "known_peers": (Texts, "--known-peer", "Record (enr:…) of a node, for peers that ask."),
 }
 """Flags for fields of `Listen`."""
-SERVICES: Final = {"lightpush": "light push", "filter": "filter", "store": "Store"}
+SERVICES: Final[dict["ServiceKind", str]] = {
+    "lightpush": "light push",
+    "filter": "filter",
+    "store": "Store",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -147,7 +151,7 @@ def node(
             relay_peers=relay_peer or (),
             service_nodes={
                 kind: given[name] for kind in SERVICES if (name := f"{kind}_node") in given
-            },  # type: ignore[misc]
+            },
             started=started,
             listening=listening,
             bound=BOUND,
@@ -203,7 +207,7 @@ def _with_flags() -> Any:
             inspect.Parameter(
                 _parameter(flag),
                 inspect.Parameter.KEYWORD_ONLY,
-                annotation=Annotated[kind | None, option],  # type: ignore[operator]
+                annotation=Annotated[kind | None, option],
                 default=None,
             )
         )
