@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from waku.errors import BadAnswer, EndpointMissing, NodeUnreachable, NoPeers, WakuError
-from waku.models import HASH_BYTES, StorePage, StoreQuery, WakuMessage
+from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery, WakuMessage
 from waku.node.envelope import Envelope
 from waku.node.filter import FilterTable, in_requests
 from waku.node.libp2p.gossip import Gossip
@@ -132,12 +132,16 @@ class PeerServices:
         """
         if query.cursor == _EMPTY_CURSOR:
             raise ServiceRefused(400, "BAD_REQUEST: invalid cursor")
-        return await self._asked(
+        unreadable = ServiceRefused(300, f"BAD_RESPONSE: {UNREADABLE}")
+        page = await self._asked(
             lambda peer: peer.store(query),
             away=ServiceRefused(504, f"PEER_DIAL_FAILURE: {self._link.key}"),
             silent=ServiceRefused(500, "No history response received (timeout)"),
-            unreadable=ServiceRefused(300, f"BAD_RESPONSE: {UNREADABLE}"),
+            unreadable=unreadable,
         )
+        if not all(map(_is_true, page.entries)):
+            raise unreadable
+        return page
 
     async def ping(self, subscriber: Subscriber) -> None:
         """Return if a client is subscribed, and the peer still knows this node.
@@ -257,3 +261,10 @@ class PeerServices:
             raise unreadable from error
         except WakuError as error:
             raise ServiceRefused(error.status or 500, error.detail) from error
+
+
+def _is_true(entry: StoreEntry) -> bool:
+    """Return True if a message has the hash that the peer claims, as far as that can be seen."""
+    if entry.message is None or entry.pubsub_topic is None:
+        return True
+    return Envelope.of(entry.pubsub_topic, entry.message).hash == entry.message_hash
