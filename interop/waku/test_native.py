@@ -96,7 +96,7 @@ async def test_a_leaf_publishes_receives_and_joins_two_nodes(nodes: tuple[str, s
 
 
 async def test_two_embedded_nodes_share_a_mesh_with_go_waku(nodes: tuple[str, str]) -> None:
-    """go-waku – ours – ours: the last one knows our other node alone."""
+    """A chain of go-waku and two of ours: the last one knows our other node alone."""
     options = NodeOptions(cluster_id=42, num_shards=1)
     async with (
         WakuClient(rest_of(nodes[0])) as go,

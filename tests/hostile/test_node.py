@@ -15,7 +15,7 @@ import httpx
 import pytest
 from anyio.abc import SocketStream
 
-from reliable_channel.events import TransportDegraded
+from reliable_channel.diagnostics import TransportDegraded
 from reliable_channel.transport import PoolTransport
 from tests.channel.world import QUICK, listening, make_channel
 from tests.transport.nodes import Line, line, over

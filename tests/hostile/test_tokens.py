@@ -13,8 +13,9 @@ import pytest
 from reliable_channel import ChannelHub, ReliableChannel
 from reliable_channel._contracts.plugin_code import TRACE
 from reliable_channel._topic_reader import topic_transport
+from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded
 from reliable_channel.errors import ChannelUnavailable
-from reliable_channel.events import MessageSent, NodeHealthChanged, TransportDegraded, record
+from reliable_channel.events import MessageSent, record
 from reliable_channel.spi import Register, hookimpl
 from reliable_channel.transport import MemoryNetwork, MemoryTransport, TransportError
 from tests.channel.world import QUICK, Told, listening
@@ -140,7 +141,7 @@ async def test_a_channel_that_cannot_be_opened_shows_it_nowhere(given: str) -> N
 @pytest.mark.parametrize("url", MALFORMED)
 def test_an_address_that_is_refused_is_named_without_it(url: str) -> None:
     def channel() -> None:
-        ReliableChannel(url, channel_id="ops", sender_id="alice")._make_transports()
+        ReliableChannel(url, channel_id="ops", sender_id="alice")
 
     def hub() -> None:
         ChannelHub(url)

@@ -199,8 +199,8 @@ def _command(data: bytes) -> None:
     """A line is obeyed or refused, and either way answered by one line of JSON."""
     line = data.replace(b"\n", b" ")
     told: list[dict[str, Any]] = []
-    with patch.object(peer, "_write", told.append):
-        goes_on = at_once(peer._obey_line(cast("ReliableChannel", _Channel()), line, {}))
+    with patch.object(peer, "write", told.append):
+        goes_on = at_once(peer.obey_line(cast("ReliableChannel", _Channel()), line, {}))
     assert len(told) == goes_on
     for answer in told:
         written = json.dumps(answer, allow_nan=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -15,6 +14,7 @@ import anyio
 import httpx
 import pytest
 
+from tests import inside
 from tests.waku.node.wires import HERE, OPTIONS, SHARD, Inbox, live, message, publish
 from tests.waku.p2p.service import identity
 from waku import StoreQuery, WakuClient
@@ -140,7 +140,7 @@ async def test_a_full_disk_ends_neither_relay_nor_history(tmp_path: Path) -> Non
         publish(a, large)
         b = listening(2, address(a), options=options)
         assert b.archive is not None
-        db: sqlite3.Connection = b.archive._db
+        db = inside.database(b.archive)
         (pages,) = db.execute("PRAGMA page_count").fetchone()
         db.execute(f"PRAGMA max_page_count = {pages}")
         async with b:

@@ -10,6 +10,7 @@ import anyio
 import httpx
 import pytest
 
+from tests import inside
 from tests.waku.node.wires import HERE, OPTIONS, SHARD, TOPIC, live, message, publish
 from tests.waku.p2p.service import identity
 from waku import StoreQuery, WakuClient, WakuMessage
@@ -139,7 +140,7 @@ async def test_a_filter_node_that_forgets_is_told_again(world: World) -> None:
     edge = await world.enter(service, options=EDGE)
     async with client(edge) as reader:
         await reader.filter_subscribe([TOPIC])
-        (subscriber,) = service.filter._subscriptions.clients
+        (subscriber,) = inside.subscribed(service)
         service.filter.drop(subscriber)
         await anyio.sleep(PING_S + 1)
         assert service.filter.criteria_by_peer() == {edge.peer_id: [(SHARD, TOPIC)]}
@@ -167,12 +168,12 @@ async def test_clients_of_an_edge_share_one_subscription(world: World) -> None:
     async with client(edge, "one") as one, client(edge, "two") as two:
         for reader in (one, two):
             await reader.filter_subscribe([TOPIC])
-        assert len(service.filter._subscriptions.clients) == 1
+        assert len(inside.subscribed(service)) == 1
         await one.filter_unsubscribe([TOPIC])
         assert (SHARD, TOPIC) in service.filter.criteria
         publish(service, message(1, timestamp=5))
         await pushed(two, message(1, timestamp=5))
-        edge._forget_client(edge.clients.get("two"))
+        inside.forget_client(edge, edge.clients.get("two"))
         await until(lambda: not service.filter.criteria)
 
 

@@ -16,10 +16,11 @@ from reliable_channel_conformance.kit.receiving import malformed
 from reliable_channel_conformance.kit.row import Result
 from reliable_channel_conformance.kit.table import ROWS, Outcome, markdown, run
 
+from . import broken_peer
 from .broken_peer import DEFECTS
 
 OURS = f"{sys.executable} -m reliable_channel peer"
-BROKEN = f"{sys.executable} -m tests.plugins.conformance.kit.broken_peer"
+BROKEN = f"{sys.executable} {broken_peer.__file__}"
 BEATS = 60
 """A peer that breaks a rule is not waited for: it fails sooner or later."""
 PATIENT_BEATS = 3_000

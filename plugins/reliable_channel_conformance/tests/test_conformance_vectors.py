@@ -13,7 +13,7 @@ import pytest
 from reliable_channel.sds import SPEC
 from reliable_channel_conformance.vectors.__main__ import FILES, text
 
-VECTORS = Path(__file__).parents[4] / "plugins" / "reliable_channel_conformance" / "vectors"
+VECTORS = Path(__file__).parents[1] / "vectors"
 V1 = VECTORS / "v1"
 
 

@@ -1,6 +1,6 @@
 """A sweep whose fourth run kills the process that started it.
 
-`python -m tests.plugins.lab.sweep.killed DIRECTORY JOBS` runs it.
+`python killed.py DIRECTORY JOBS` runs it.
 """
 
 import os

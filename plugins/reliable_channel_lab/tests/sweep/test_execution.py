@@ -17,7 +17,9 @@ from reliable_channel_lab.sweep.execution import Batch
 from reliable_channel_lab.sweep.quiet import QuietRun
 from reliable_channel_lab.sweep.results import write_batch
 from tests.cli import forked
-from tests.plugins.lab.sweep.killed import RUNS
+
+from . import killed as killed_sweep
+from .killed import RUNS
 
 
 def run_all(directory: Path, *, jobs: int = 1, batch_size: int = 2) -> str:
@@ -116,7 +118,7 @@ def test_a_sweep_that_was_killed_goes_on_to_the_same_digest(
     tmp_path: Path, reference: tuple[Path, str], jobs: str
 ) -> None:
     killed = subprocess.Popen(
-        [sys.executable, "-m", "tests.plugins.lab.sweep.killed", str(tmp_path), jobs],
+        [sys.executable, killed_sweep.__file__, str(tmp_path), jobs],
         start_new_session=True,
     )
     assert killed.wait() == -signal.SIGKILL

@@ -28,7 +28,7 @@ def test_a_row_is_a_json_line(tmp_path: Path) -> None:
 
 
 def test_a_required_rule_that_is_broken_is_an_exit_status(tmp_path: Path) -> None:
-    broken = f"{sys.executable} -m tests.plugins.conformance.kit.broken_peer {ROW} peer"
+    broken = f"{sys.executable} {Path(__file__).parent}/kit/broken_peer.py {ROW} peer"
     done = _run("--peer", broken, "--row", ROW, "--out", str(tmp_path))
     assert done.returncode == 1
     assert "was delivered, and `one`" in done.stdout

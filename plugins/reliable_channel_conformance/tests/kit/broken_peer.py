@@ -1,4 +1,4 @@
-"""`python -m tests.plugins.conformance.kit.broken_peer DEFECT …`: our peer with one rule broken."""
+"""`python broken_peer.py DEFECT …`: our peer with one rule broken."""
 
 import os
 import sys
@@ -54,8 +54,8 @@ def _lines(change: Callable[[Line], list[Line]]) -> Callable[[], None]:
     """Change what is written to standard output."""
 
     def broken() -> None:
-        true = peer._write
-        peer._write = lambda line: [true(each) for each in change(line)]  # type: ignore[assignment]
+        true = peer.write
+        peer.write = lambda line: [true(each) for each in change(line)]  # type: ignore[assignment]
 
     return broken
 
@@ -203,7 +203,7 @@ DEFECTS: dict[str, Callable[[], None]] = {
         lambda line: [] if line["event"] == "ephemeral_received" else [line]
     ),
     "missing-messages-are-requested": _flags("--retrieval-strategy", "store-only"),
-    "lost-requests-are-repeated": _flags("--max-request-attempts", "1"),
+    "lost-requests-are-repeated": _flags("--repair-max-request-attempts", "1"),
     "requests-are-answered": _patched(
         buffers.IncomingRepairBuffer, "request", lambda self, *_: False
     ),
