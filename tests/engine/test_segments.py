@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from reliable_channel import MessageReceived
+from reliable_channel.diagnostics import SegmentDiscarded
 from reliable_channel.engine import segments
 from reliable_channel.engine.segments import BARE
-from reliable_channel.events import PayloadDropped, ReceiveProgress, SegmentDiscarded
+from reliable_channel.events import PayloadDropped, ReceiveProgress
+from reliable_channel.options import Limits
 from reliable_channel.sds import NIM as NIM_PROFILE
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.errors import ContentTooLong
@@ -152,9 +154,9 @@ def test_half_a_payload_is_dropped_with_an_event_in_time() -> None:
 
 
 def test_a_payload_beyond_the_limit_is_refused() -> None:
-    alice = Peer("alice", max_payload_bytes=5_000, **NIM)
+    alice = Peer("alice", limits=Limits(payload_bytes=5_000), **NIM)
     assert alice.engine.split(b"") == [b""]  # the core refuses it, with a reason
-    with pytest.raises(ContentTooLong, match="max_payload_bytes is 5000"):
+    with pytest.raises(ContentTooLong, match="payload_bytes is 5000"):
         alice.send(bytes(5_001))
 
 
@@ -244,7 +246,9 @@ def test_a_form_that_cannot_be_followed_any_more_is_forgotten() -> None:
 
 def test_a_layout_without_room_for_a_payload_is_not_followed() -> None:
     profile = replace(NIM_PROFILE, segmentation=LIP_243_V01.name)
-    alice = Peer("alice", wire_profile=profile, segment_size_bytes=100, max_payload_bytes=5_000)
+    alice = Peer(
+        "alice", wire_profile=profile, segment_size_bytes=100, limits=Limits(payload_bytes=5_000)
+    )
     assert form(alice) == LIP_243_V01.name
     Stranger("bob").says(alice, only_segment(NIM_SEGMENTATION))
     assert form(alice) == LIP_243_V01.name

@@ -203,7 +203,7 @@ DEFECTS: dict[str, Callable[[], None]] = {
         lambda line: [] if line["event"] == "ephemeral_received" else [line]
     ),
     "missing-messages-are-requested": _flags("--retrieval-strategy", "store-only"),
-    "lost-requests-are-repeated": _flags("--max-request-attempts", "1"),
+    "lost-requests-are-repeated": _flags("--repair-max-request-attempts", "1"),
     "requests-are-answered": _patched(
         buffers.IncomingRepairBuffer, "request", lambda self, *_: False
     ),

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import pytest
 
-from reliable_channel.events import DeliveryFailed, Event, MessageLost, MessageReceived
+from reliable_channel.events import AnyEvent, DeliveryFailed, MessageLost, MessageReceived
 from reliable_channel_lab.sim.redelivery import (
     CONFIRMED,
     MARKED,
@@ -82,7 +82,7 @@ def test_one_confirmation_covers_both_reports(redelivery: Redelivery) -> None:
     ],
 )
 def test_what_is_told_after_a_restart_breaks_a_promise(
-    redelivery: Redelivery, told: Event, promise: str
+    redelivery: Redelivery, told: AnyEvent, promise: str
 ) -> None:
     redelivery.emitted(delivered("confirmed"))
     redelivery.confirmed(delivered("confirmed"))

@@ -1,7 +1,6 @@
 """Quiet groups: the schedules behave as their sources say, and as the whole core does."""
 
 from functools import partial
-from typing import Literal
 
 import pytest
 
@@ -45,24 +44,15 @@ def test_under_ours_and_that_of_svs_the_traffic_hardly_grows() -> None:
         assert many < 0.25
 
 
-@pytest.mark.parametrize("sync_schedule", ["suppressed", "js-waku"])
 @pytest.mark.parametrize("loss", [0.0, 0.2])
-def test_whole_groups_send_as_many(sync_schedule: Literal["suppressed"], loss: float) -> None:
-    quiet = QuietRun(
-        seed=1,
-        participants=20,
-        loss=loss,
-        sync_schedule=sync_schedule,
-        rounds=3,
-        round_ms=600_000,
-    )
+def test_whole_groups_send_as_many(loss: float) -> None:
+    quiet = QuietRun(seed=1, participants=20, loss=loss, rounds=3, round_ms=600_000)
     whole = GroupRun.of(
         {
             "seed": 1,
             "participants": 20,
             "loss": loss,
             "latency_ms": quiet.latency_ms,
-            "sync_schedule": sync_schedule,
             "messages": 5,
             "idle_ms": 1_200_000,
         }

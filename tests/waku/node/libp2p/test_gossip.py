@@ -7,7 +7,8 @@ import anyio
 import httpx
 import pytest
 
-from reliable_channel.events import MessageSent, TransportDegraded
+from reliable_channel.diagnostics import TransportDegraded
+from reliable_channel.events import MessageSent
 from reliable_channel.sds.dialects import SpecCodec
 from tests import virtual_time
 from tests.channel.world import listening, make_channel

@@ -74,7 +74,8 @@ async def test_what_a_peer_sees_of_the_node(kind: str) -> None:
         read = NodeRecord.decode(record)
         assert (answer.status, read.text, read.peer_id) == (200, node.record, NODE_KEY.peer_id)
         assert (read.cluster_id, set(read.shards)) == (16, {32, 64})
-        assert read.capabilities == Capability.STORE | Capability.FILTER | Capability.LIGHT_PUSH
+        served = Capability.STORE | Capability.FILTER | Capability.LIGHT_PUSH
+        assert read.capabilities == Capability.RELAY | served
         assert tuple(map(str, read.addresses)) == node.libp2p_addresses
 
 
@@ -275,8 +276,6 @@ def test_options_that_make_no_sense() -> None:
         Listen((KINDS["tcp"],), known_peers=("enr:-abc",))
     with pytest.raises(ValueError, match=r"`streams` must be at least 1 \(got 0\)"):
         ListenLimits(streams=0)
-    with pytest.raises(ValueError, match="`peer_id` is that of the identity"):
-        EmbeddedNode(NodeOptions(peer_id="16Uiu2"), listen=[KINDS["tcp"]])
 
 
 def test_an_identity_or_certificate_that_cannot_be_used(tmp_path: Path) -> None:

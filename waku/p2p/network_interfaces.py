@@ -9,7 +9,7 @@ import socket
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["LOOK_S", "Surroundings", "local_address"]
+__all__ = ["LOOK_S", "NetworkInterfaces", "local_address"]
 
 LOOK_S: Final = 5.0
 """Interval of looks."""
@@ -22,7 +22,7 @@ _PORT: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class NetworkInterfaces:
     """What was seen at one look."""
 
     monotonic_s: float
@@ -32,7 +32,7 @@ class Surroundings:
     address: str
     """Own addresses towards the world, of IPv4 and IPv6; empty where there is no way out."""
 
-    def change_since(self, before: Surroundings) -> str | None:
+    def change_since(self, before: NetworkInterfaces) -> str | None:
         """Say what happened since an earlier look; None if nothing did."""
         passed_s = max(self.monotonic_s - before.monotonic_s, self.wall_s - before.wall_s)
         if passed_s > LOOK_S + SLEPT_S:

@@ -13,8 +13,8 @@ from tests.waku.discovery.zone import Zone, waku_record
 from waku import RelayLeaf, errors
 from waku.discovery import Network
 from waku.libp2p import InvalidInput, PrivateKey
-from waku.p2p import ClientEvent, PeerConnected, PeerLost, SearchFailed, relay_peers
-from waku.p2p.relay_peers import WANTED
+from waku.p2p import ClientEvent, PeerConnected, PeerLost, SearchFailed, kept_peers
+from waku.p2p.kept_peers import WANTED
 
 from .service import identity
 from .test_relay import HERE, SHARD, leaf, message, reading, until
@@ -77,7 +77,7 @@ async def test_a_leaf_finds_peers_in_a_list_and_keeps_as_many_as_a_mesh_wants() 
 async def test_a_found_peer_that_ends_is_replaced_by_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(relay_peers, "WANTED", 1)
+    monkeypatch.setattr(kept_peers, "WANTED", 1)
     zone = Zone()
     events: list[ClientEvent] = []
     async with anyio.create_task_group() as tasks:
