@@ -61,7 +61,16 @@ EXIT_CODES: Final = "\b\nExit status:\n" + "\n".join(
 
 
 class Program(TyperGroup):
-    """The commands, and the packages of those that are not installed."""
+    """The commands; their errors are ours before click takes a closed pipe for its own."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; an error of ours ends it in words."""
+        with errors():
+            try:
+                return super().invoke(ctx)
+            except typer.BadParameter as error:
+                error.message = error.message.removeprefix("Value error, ")
+                raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command of the first word.
@@ -72,15 +81,6 @@ class Program(TyperGroup):
         if args and args[0] not in self.commands and (package := PACKAGES.get(args[0])):
             ctx.fail(f"the command {args[0]!r} is part of {package}; pip install {package}")
         return super().resolve_command(ctx, args)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command; its errors are ours before click takes a closed pipe for its own."""
-        with errors():
-            try:
-                return super().invoke(ctx)
-            except typer.BadParameter as error:
-                error.message = error.message.removeprefix("Value error, ")
-                raise
 
 
 def command_line() -> typer.Typer:

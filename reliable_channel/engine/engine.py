@@ -10,21 +10,20 @@ from typing import Final, Protocol
 
 from .._contracts.repair_policies import RepairPolicy
 from .._contracts.state_store import Saved
+from ..diagnostics import MessageRejected, PendingEventsDropped, RejectionReason
 from ..errors import OutgoingBufferFull, StateError
 from ..events import (
+    AnyEvent,
     EphemeralDropped,
-    Event,
     MessageReceived,
-    MessageRejected,
     MessageStored,
-    PendingEventsDropped,
     RateLimitReached,
-    RejectionReason,
     SendingMessage,
     StateRolledBack,
 )
 from ..explanation import Explanation
 from ..options import ChannelOptions
+from ..sds.agenda import Agenda
 from ..sds.changes import CHANNEL, NO_CHANGES, NO_RECORDER, Changes, Recorder, Tables, Value
 from ..sds.events import Outgoing, OutgoingKind, RepairRequested
 from ..sds.recent_set import RecentSet
@@ -129,6 +128,8 @@ class Engine:
         spent: Spent | None = None,
     ) -> None:
         self.core = core
+        self.agenda: Final = Agenda()
+        """The deadlines of the engine; the core has its own."""
         self.counters = TransportCounters()
         self.outbox = Outbox()
         self._options = options
@@ -146,7 +147,7 @@ class Engine:
         """The steps that wait to be written; None without state."""
         # What was encrypted inside SDS stands encrypted in the log.
         self.segmentation: Final = segmentation_of(
-            options, None if opens_contents else core.log, recorder
+            options, None if opens_contents else core.log, recorder, self.agenda
         )
         self._pending_events = None if archive is None else PendingEvents(recorder)
         self._requests = Requests(recorder)
@@ -165,6 +166,7 @@ class Engine:
             now_ms=now_ms,
             retrieve_frequency_ms=options.retrieve_frequency_ms,
             has_store=has_store,
+            agenda=self.agenda,
         )
         self.queries: Final = StoreQueries(core, self._repairs, self._message_traces)
         """What to ask Store for; hand `receive` what it gives."""
@@ -173,17 +175,17 @@ class Engine:
         )
         self.limit: Final = (
             RateLimit(
-                messages_per_epoch=options.rate_limit_messages_per_epoch,
-                epoch_period_s=options.rate_limit_epoch_period_s,
+                messages_per_epoch=options.rate_limit.messages_per_epoch,
+                epoch_period_s=options.rate_limit.epoch_period_s,
                 spent=spent,
                 in_hand=lambda: self.outbox.in_hand,
             )
-            if options.rate_limit_enabled
+            if options.rate_limit.enabled
             else None
         )
         self._rate_limited_until_ms = 0
         self._handled = RecentSet[bytes](HANDLED_HASHES)
-        self._events: list[Event | Logged] = []
+        self._events: list[AnyEvent | Logged] = []
         self._accepted: Accepted | None = None
         self._echoes = 0
         self._cancelled = RecentSet[str](CANCELLED_REMEMBERED)
@@ -233,7 +235,7 @@ class Engine:
             raise OutgoingBufferFull(
                 f"the message has {messages} segments, and {self.core.capacity_left} more own "
                 "messages may wait for an acknowledgement; send again later, or raise "
-                "outgoing_buffer_limit"
+                "limits.outgoing_messages"
             )
         return segments
 
@@ -280,8 +282,7 @@ class Engine:
         message_id = self.core.send_ephemeral(content, now_ms, timestamp_ns=now_ns)
         refusal = None if self.limit is None else self.limit.refuses_ephemeral(now_ms)
         if refusal is not None:
-            for _ in self.core.outgoing():
-                pass  # it was all that waited here
+            self.core.outgoing()  # it was all that waited here
             self._events.append(EphemeralDropped(message_id, refusal))
         return message_id
 
@@ -298,11 +299,11 @@ class Engine:
             self._events += self._translation.refused(message_id, CANCELLED)
         return bool(pending)
 
-    def confirm(self, event: Event) -> bool:
+    def confirm(self, event: AnyEvent) -> bool:
         """The application has handled an event; return whether that changes anything."""
         return self._pending_events is not None and self._pending_events.confirm(event)
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: AnyEvent) -> None:
         """Emit an event of the runtime's own, in its turn."""
         self._events.append(event)
 
@@ -368,7 +369,8 @@ class Engine:
     def listened(self, at_ms: int) -> None:
         """The transport was listened to. Written with the next step: a quiet channel writes
         nothing."""
-        self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
+        if self._recorder.records:
+            self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
 
     def is_known(self, message_hash: bytes) -> bool:
         """Whether a message in Store is own, came by itself, or was handled."""
@@ -467,11 +469,10 @@ class Engine:
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` must be called next."""
-        first_ms = self.core.next_deadline_ms()
-        for due_ms in (self._repairs.next_deadline_ms(), self.segmentation.next_deadline_ms()):
-            if due_ms is not None and (first_ms is None or due_ms < first_ms):
-                first_ms = due_ms
-        return first_ms
+        core_ms, own_ms = self.core.next_deadline_ms(), self.agenda.next_ms
+        if core_ms is None or own_ms is None:
+            return own_ms if core_ms is None else core_ms
+        return min(core_ms, own_ms)
 
     # -- steps -------------------------------------------------------------------------------------
 
@@ -491,7 +492,7 @@ class Engine:
             events += self._translation.public(event, now_ms)
         if self._pending_events is not None and (dropped := self._pending_events.newly_dropped()):
             events.append(PendingEventsDropped(dropped))
-        outgoing, accepted = list(core.outgoing()), self._accepted
+        outgoing, accepted = core.outgoing(), self._accepted
         if self.unwritten is None:
             if not (events or outgoing):
                 return ()
@@ -514,7 +515,7 @@ class Engine:
         """The write is over, or was not tried; return the steps whose events are due."""
         unwritten = self.unwritten
         assert unwritten is not None
-        reports: list[Event | None] = [unwritten.reading_failed()]
+        reports: list[AnyEvent | None] = [unwritten.reading_failed()]
         if failure is not None:
             reports.append(unwritten.failed(failure, now_ms))
         elif tried:

@@ -1,7 +1,7 @@
 """The table of message states: what it says, that the core keeps to it, and that a core that does
 not is found."""
 
-from reliable_channel.sds import Limits, SdsOptions, SdsProtocol
+from reliable_channel.sds import CoreLimits, SdsOptions, SdsProtocol
 from reliable_channel.sds.events import MessageLost, MessageReceived
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.sds.profile import SPEC
@@ -11,6 +11,7 @@ from reliable_channel.sds.states import (
     State,
     Trigger,
 )
+from tests import inside
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -22,7 +23,7 @@ def participant(**limits: int) -> SdsProtocol:
         "bob",
         now_ms=NOW_MS,
         random=lambda: 0.5,
-        options=SdsOptions(limits=Limits(**limits)),
+        options=SdsOptions(limits=CoreLimits(**limits)),
     )
 
 
@@ -34,7 +35,7 @@ def message(message_id: str, *refers_to: str, at_ms: int = 0, sender: str = "ali
 
 
 def state(core: SdsProtocol, message_id: str) -> State:
-    return core._state.states.of(message_id)
+    return inside.state(core).states.of(message_id)
 
 
 # -- the table -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reliable_channel.sds import SPEC, Limits, SdsProtocol
+from reliable_channel.sds import SPEC, CoreLimits, SdsProtocol
 from reliable_channel.sds.adaptive.comparison import (
     FORGET_MS,
     MAX_SUSPECTS,
@@ -18,6 +18,7 @@ from reliable_channel.sds.events import LogAgrees, LogDiffers
 from reliable_channel.sds.log.root import LogRoot
 from reliable_channel.sds.options import JS_WAKU
 from reliable_channel.sds.profile import NIM
+from tests import inside
 
 from ..world import (
     CODEC,
@@ -86,7 +87,7 @@ def test_logs_that_have_become_equal_agree() -> None:
     alice, bob = two()
     talk(alice, bob, now_ms=LATER_MS)
     for entry in alice.log:
-        data = alice._state.held(entry.message_id)
+        data = inside.state(alice).held(entry.message_id)
         assert data is not None
         bob.receive(data, LATER_MS + MINUTE)
     talk(bob, alice, now_ms=LATER_MS + 2 * MINUTE, rounds=1)
@@ -292,7 +293,7 @@ def test_one_who_joined_late_compares_what_it_wants_alone() -> None:
     assert alice.progress().different_from == ("carol",)
     assert carol.progress().different_from == ("alice",)
     for entry in list(alice.log)[1:]:
-        data = alice._state.held(entry.message_id)
+        data = inside.state(alice).held(entry.message_id)
         assert data is not None
         carol.receive(data, later_ms + 40 * MINUTE)
     talk(alice, carol, now_ms=later_ms + 41 * MINUTE, rounds=4)
@@ -320,7 +321,7 @@ def test_who_compares_less_hears_when_the_other_has_caught_up() -> None:
 
 def test_what_the_log_has_let_go_is_not_compared() -> None:
     alice = participant("alice")
-    bob = participant("bob", limits=Limits(log_entries=2))
+    bob = participant("bob", limits=CoreLimits(log_entries=2))
     for n in range(5):
         give(bob, send(alice, b"%d" % n, NOW_MS + n * SECOND), now_ms=NOW_MS + n * SECOND)
     for core in (alice, bob):

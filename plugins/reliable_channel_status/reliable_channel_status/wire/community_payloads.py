@@ -230,6 +230,23 @@ class CommunityRequestToLeave:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContactCodeAdvertisement:
+    """Name and picture of a user, for all that look at its contact code."""
+
+    chat_identity: ChatIdentity | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityUserKicked:
+    """The owner notifies a member of an encrypted community of its removal: the description that
+    says so is encrypted with a key that it does not get."""
+
+    clock: int
+    """Clock of that description, plus 1."""
+    community_id: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityEncryptionKeysRequest:
     """A member asks the control node for group keys."""
 
