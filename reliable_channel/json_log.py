@@ -40,4 +40,4 @@ class JsonFormatter(logging.Formatter):
         given = {name: value for name, value in vars(record).items() if name not in _ALWAYS}
         return json.dumps(given | values, default=str)
 
-    converter = staticmethod(time.gmtime)  # type: ignore[assignment]
+    converter = staticmethod(time.gmtime)
