@@ -32,6 +32,7 @@ from ._own_task import OwnTask
 from ._plugins.loading import registry_with
 from ._plugins.registry import Kind
 from ._plugins.resolve import make_function, make_sync_core, make_transport, make_wire_profile
+from ._resources import resources_named
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .engine.sync_core import Policies
@@ -175,7 +176,8 @@ class ReliableChannel:
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._nodes = checked_addresses(node)
         self._given_transport = checked_transport(transport)
-        self._transports = [] if transport is not None else self._make_transports()
+        with resources_named(f"channel {channel_id!r} cannot be made"):
+            self._transports = [] if transport is not None else self._make_transports()
         reached = [transport] if transport is not None else self._transports
         if reached and not any(map(has_store, reached)):
             self.options = given.without_store()
@@ -261,12 +263,13 @@ class ReliableChannel:
             self._process = os.getpid()
             task = self._task = OwnTask(self._session(), self._failed)
             task.start()
-        try:
-            await task.entered()
-        except BaseException:
-            self._task = None
-            await task.leave()
-            raise
+        with resources_named(f"channel {self.channel_id!r} cannot be opened"):
+            try:
+                await task.entered()
+            except BaseException:
+                self._task = None
+                await task.leave()
+                raise
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[None]:
@@ -397,7 +400,8 @@ class ReliableChannel:
         """
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)
-        accepted = await self._opened().send(checked_payload(payload), idempotency_key)
+        with resources_named(f"channel {self.channel_id!r} cannot send"):
+            accepted = await self._opened().send(checked_payload(payload), idempotency_key)
         return Request(accepted.request_id, accepted.message_ids)
 
     async def cancel(self, request: Request) -> bool:

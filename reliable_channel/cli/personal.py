@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from ..errors import StateInUse, StateUnavailable
+from ..errors import ChannelUnavailable, StateInUse, StateUnavailable
 from .channel_flags import ChannelArguments
 from .console import err
 
@@ -50,6 +50,9 @@ async def personal_channel(arguments: ChannelArguments) -> AsyncIterator["Reliab
         )
         channel = arguments.channel()
         await channel.open()
+    except ChannelUnavailable as error:
+        error.add_note("`reliable-channel node` starts a node, `reliable-channel doctor` helps")
+        raise
     try:
         yield channel
     finally:

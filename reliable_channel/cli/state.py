@@ -41,9 +41,11 @@ def listed(
     as_json: AsJson = False,
 ) -> None:
     """List state files: the channel, the participant, and what is in it."""
-    from ..errors import StateError
+    from ..errors import StateError, StateUnavailable
     from ..state.files import summary
 
+    if directory is not None and not directory.is_dir():
+        raise StateUnavailable(f"{directory} is not a directory; give one with state files in it")
     for path in sorted((directory or data_directory()).rglob("*.db")):
         try:
             found = summary(path)
@@ -70,6 +72,8 @@ def check(file: File, as_json: AsJson = False) -> None:
     from ..state.files import check as check_file
     from ..state.files import summary
 
+    if not file.is_file():
+        summary(file)  # raises what no answer is
     problems = check_file(file)
     if as_json:
         typer.echo(json.dumps({"path": str(file), "problems": problems}))

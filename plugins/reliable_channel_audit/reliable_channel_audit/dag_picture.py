@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
 from .dag import Said, direct
 from .plots import COLOURS
+from .shown_time import shown_time
 
 MAX_DRAWN: Final = 60
 """Messages in a picture; of more than that it would show nothing."""
@@ -110,7 +110,7 @@ def _short(sender_id: str) -> str:
 
 
 def _time(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"
+    return shown_time(at_ms, "%H:%M:%S")
 
 
 def _colour(lane: int) -> str:

@@ -7,12 +7,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final
 
 from .evidence import Evidence, show
 from .findings import PROMISES, Audit, Finding, severity
+from .shown_time import shown_moment
 from .timeline import LEGEND, TimeBucket, draw_timeline
 from .verdict import NO_CASE, Value, Verdict
 
@@ -184,8 +184,7 @@ def _short(text: str) -> str:
 
 
 def _time(at_ms: int) -> str:
-    at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
-    return at.removesuffix("+00:00")
+    return shown_moment(at_ms)
 
 
 def _judged(found: Verdict, subject: Subject) -> Iterator[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from math import ceil, floor, log10
 from typing import Final, NamedTuple
+
+from .shown_time import shown_time
 
 MAX_STRETCHES: Final = 120
 """Stretches of time of a picture; a wall has no room for more."""
@@ -122,8 +123,8 @@ def _times(begin_ms: int, end_ms: int, x: Callable[[float], float]) -> Iterator[
 
 
 def _text(at_ms: int, form: str) -> str:
-    text = datetime.fromtimestamp(at_ms / 1000, UTC).strftime(form)
-    return text[:-3] if form.endswith("%f") else text
+    text = shown_time(at_ms, form)
+    return text[:-3] if form.endswith("%f") and not text.endswith("ms") else text
 
 
 def _curves(
