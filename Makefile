@@ -6,17 +6,21 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SPARK_READY := $(VENV)/.spark-ready
-SITE_READY := $(VENV)/.site-ready
+SITE_READY := $(VENV)/site/.ready
 RELEASE_READY := $(VENV)/.release-ready
 # Half as many again as cores: tests of real processes and sockets wait for a third of their time.
 WORKERS ?= $(shell echo $$((($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2)))
 # Else each worker compiles all tests again, and each process that a test starts all of ours.
 export PYTHONDONTWRITEBYTECODE :=
-PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+MEASURED = $(if $(COVERAGE),$(BIN)/coverage erase && )$(BIN)/python -m $(if $(COVERAGE),coverage run -m) pytest
+PYTEST = $(MEASURED) --numprocesses $(WORKERS) --dist worksteal
+SHOWN  = $(if $(COVERAGE), && $(BIN)/coverage combine --quiet && $(BIN)/python -m tests.branch_coverage)
 QUICK  := $(wildcard $(addprefix tests/,sds segmentation engine state))
 JS_PEER := plugins/reliable_channel_conformance/peers/js
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+pip     = $(1)/python -m pip install --quiet --disable-pip-version-check --no-deps
+PIP    := $(call pip,$(BIN))
+one_of  = $(if $(filter-out $(1),$(WHAT)),echo "WHAT must be one of: $(1) (got '$(WHAT)')" >&2; exit 2)
 protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto \
 	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
@@ -27,16 +31,16 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
-demo: $(if $(AUDIT),$(SPARK_READY),$(READY)) ## five participants, a lossy network, one log: the main job in under a minute (AUDIT=1: with journals and their audit; Java 17 or 21)
+demo: $(if $(AUDIT),$(SPARK_READY),$(READY)) ## five participants, a lossy network, one log, in under a minute (AUDIT=1: and its audit; Java 17 or 21)
 	@$(if $(AUDIT),rm -rf build/demo-journals)
 	@$(BIN)/reliable-channel demo $(if $(AUDIT),--journals build/demo-journals) $(ARGS)
 	@$(if $(AUDIT),$(BIN)/reliable-channel check build/demo-journals --out build/demo-report)
 
-quick: $(READY) ## the tests of the cores and of state, in some 20 s; or those of the module FILE=
-	@tests="$(if $(FILE),$$($(BIN)/python -m tests.mirror $(FILE)),$(QUICK))" && $(PYTEST) -m "not slow" $$tests $(ARGS)
+quick: $(READY) ## the tests of the cores and of state, in some 20 s; or those of the module FILE= (COVERAGE=1)
+	@tests="$(if $(FILE),$$($(BIN)/python -m tests.mirror $(FILE)),$(QUICK))" && $(PYTEST) -m "not slow" $$tests $(ARGS)$(SHOWN)
 
-test: $(READY) ## all tests but the slow ones and those of Spark and interop, on all cores (WORKERS=1)
-	@$(PYTEST) -m "not slow" $(ARGS)
+test: $(READY) ## all tests but the slow ones and those of Spark and interop, on all cores (WORKERS=1; COVERAGE=1: and branch coverage)
+	@$(PYTEST) -m "not slow" $(ARGS)$(SHOWN)
 
 test-slow: $(READY) ## the long tests: planted defects, kills, full disks, whole simulations, pages
 	@$(PYTEST) -m slow $(ARGS)
@@ -44,7 +48,8 @@ test-slow: $(READY) ## the long tests: planted defects, kills, full disks, whole
 test-spark: $(SPARK_READY) ## the tests of the pipeline on Spark: they need Java 17 or 21
 	@$(BIN)/python -m pytest tests/plugins/audit/on_spark $(ARGS)
 
-lint: $(READY) ## ruff, the arrows of the design, and that the tests mirror the code
+lint: $(READY) ## ruff, the arrows of the design, and that the tests mirror the code (FIX=1: ruff tidies first)
+	@$(if $(FIX),$(BIN)/ruff check --fix . && $(BIN)/ruff format .)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-cache
@@ -53,10 +58,10 @@ lint: $(READY) ## ruff, the arrows of the design, and that the tests mirror the 
 types: $(READY) ## mypy --strict
 	@$(BIN)/mypy
 
-size: $(READY) ## lines, statements and files of each room, and pages and make targets
+size: $(READY) ## lines, statements and files of each room, pages, make targets
 	@$(BIN)/python -m tests.size
 
-sim: $(READY) ## 300 simulated groups in virtual time, each seed with faults of its own; then 60 of which a majority heals (FOREVER=1: without end, from a seed nobody ran before; Ctrl-C tells how it went)
+sim: $(READY) ## 300 simulated groups with faults, then 60 that a majority heals (FOREVER=1: new seeds until Ctrl-C)
 ifdef FOREVER
 	@$(BIN)/reliable-channel simulate --forever --first-seed $$(date +%s)000 $(ARGS)
 else
@@ -64,9 +69,16 @@ else
 	@$(BIN)/reliable-channel simulate --seeds 60 --first-seed 1 --liveness $(ARGS)
 endif
 
-conformance: $(READY) ## the formal model (WHAT=model: nothing else), then the kit with our peer and with stock js-waku (which needs node and npm); build/conformance
+VECTORS := $(addprefix tests/vectors/data/,js-waku waku nim-sds mvds svs status status-real status-ratchet libp2p)
+conformance: $(READY) ## the formal model, golden vectors of others, the kit with our peer and js-waku (WHAT=model, vectors or kit)
+	@$(call one_of,model vectors kit)
+ifeq ($(filter-out model,$(WHAT)),)
 	@$(BIN)/python -m reliable_channel_conformance.model
-ifneq ($(WHAT),model)
+endif
+ifeq ($(filter-out vectors,$(WHAT)),)
+	@$(BIN)/python -m tests.vectors $(VECTORS)
+endif
+ifeq ($(filter-out kit,$(WHAT)),)
 	@$(BIN)/reliable-channel conformance --out build/conformance/ours $(ARGS)
 	@rm -rf build/conformance/peer-js && mkdir -p build/conformance && cp -r $(JS_PEER) build/conformance/peer-js
 	@cd build/conformance/peer-js && npm ci --no-audit --no-fund --ignore-scripts --silent
@@ -75,41 +87,27 @@ ifneq ($(WHAT),model)
 		--out build/conformance/js-waku $(ARGS)
 endif
 
-format: $(READY) ## let ruff tidy the code
-	@$(BIN)/ruff check --fix .
-	@$(BIN)/ruff format .
-
-BENCHES := core runtime native state pipeline hub
-bench: $(if $(filter pipeline,$(WHAT)),$(SPARK_READY),$(READY)) ## WHAT=core (the default, beside js-waku), runtime, native, state, pipeline or hub: docs/benchmark.md; ARGS=--help
-	@$(if $(filter-out $(BENCHES),$(WHAT)),echo "WHAT must be one of $(BENCHES) (got '$(WHAT)')" >&2; exit 2)
+bench: $(if $(filter pipeline,$(WHAT)),$(SPARK_READY),$(READY)) ## WHAT=core (beside js-waku), runtime, native, state, pipeline or hub; ARGS=--help
+	@$(call one_of,core runtime native state pipeline hub)
 	@$(BIN)/python -m bench.$(or $(WHAT),core) $(ARGS)
 
-fuzz: $(READY) ## every decoder, for FUZZ_SECONDS=600 in all; ARGS="sds_spec" fuzzes one alone
-	@$(BIN)/python -m tests.fuzz $(ARGS)
+hunt: $(READY) ## look long for defects: WHAT=fuzz (FUZZ_SECONDS=600), crash (200 kills) or mutation (hours); ARGS=--help
+	@$(call one_of,fuzz crash mutation)
+	@$(BIN)/python -m tests.$(or $(WHAT),fuzz) $(ARGS)
 
-vectors: $(READY) ## the golden vectors of other implementations
-	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku \
-		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs \
-		tests/vectors/data/status tests/vectors/data/status-real tests/vectors/data/libp2p
-
-interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells; TABLE=docs/interop.md writes its table), MVDS, SVS, a Status bot
-	@INTEROP_FULL=$(FULL) INTEROP_TABLE=$(TABLE) $(BIN)/python -m pytest $(if $(TABLE),interop/waku,interop) -s $(ARGS)
-
-compat: $(READY) ## the official suites of a checkout, SUITES=DIR, unmodified, on the shipped node: REST and bindings; COMPAT_PYTHON has their requirements; build/compat
-	@test -n "$(SUITES)" || { echo "make compat needs SUITES=DIR, a checkout of logos-delivery or of logos-delivery-interop-tests (docs/compat.md)"; exit 1; }
+interop: $(READY) ## real peers: js-waku and Waku nodes in containers, MVDS, SVS, a Status bot (FULL=1; TABLE=; SUITES=DIR: official suites)
+ifdef SUITES
 	@$(BIN)/python -m interop.compat.official $(SUITES) --python $(or $(COMPAT_PYTHON),$(SUITES)/.venv/bin/python) $(ARGS)
-
-crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5 --auto")
-	@$(BIN)/python -m tests.crash $(ARGS)
-
-mutation: $(READY) ## every small defect in sds and engine, one at a time: which do their tests miss? (hours; ARGS="--sample 100 --seed 5")
-	@$(BIN)/python -m tests.mutation $(ARGS)
+else
+	@INTEROP_FULL=$(FULL) INTEROP_TABLE=$(TABLE) $(BIN)/python -m pytest $(if $(TABLE),interop/waku,interop) -s $(ARGS)
+endif
 
 DOCS_compat = $(BIN)/python -m interop.compat.page build/compat docs/compat-tests.md
 DOCS_tuning = $(BIN)/reliable-channel sweep docs/tuning.toml --results build/tuning --page docs/tuning.md $(ARGS)
-docs: $(READY) ## write docs/reference.md from the docstrings, docs/api/commands.md from the commands, docs/conformance.md from the tests, the figures of docs/choosing.md; or one page that takes longer, WHAT=compat or tuning
+docs: $(READY) ## generated pages, from docstrings, commands and tests (WHAT=compat or tuning: one that takes longer)
+	@$(call one_of,compat tuning)
 ifdef WHAT
-	@$(or $(DOCS_$(WHAT)),echo "WHAT must be one of compat tuning (got '$(WHAT)')" >&2; exit 2)
+	@$(DOCS_$(WHAT))
 else
 	@$(BIN)/python -m docs.generate
 	@$(BIN)/python -m docs.commands
@@ -128,7 +126,7 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,mvds,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_later,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_channel,plugins/reliable_channel_mvds/reliable_channel_mvds/channel)
-	@$(call protoc,status,plugins/reliable_channel_status/reliable_channel_status)
+	@$(call protoc,status,plugins/reliable_channel_status/reliable_channel_status/wire)
 
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
 	@$(BIN)/python -m pip install --quiet uv
@@ -143,14 +141,12 @@ lock: $(READY) ## pin the newest dependencies again, with hashes and without add
 	@$(BIN)/uv pip compile requirements/site.in --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/site.txt
 
-site: $(SITE_READY) $(SPARK_READY) ## the documentation as a site in build/site: it loads nothing from the network
-	@$(BIN)/python -m docs.site
+site: $(SITE_READY) ## the documentation as a site in build/site: it loads nothing from the network
+	@$(VENV)/site/bin/python -m docs.site
 
-dist: $(RELEASE_READY) ## wheels and sdists of all packages in dist/, and tried in bare environments (PYTHONS="python3.12 python3.13")
-	@PYTHONS="$(PYTHONS)" $(BIN)/python -m release $(ARGS)
-
-stranger: $(RELEASE_READY) ## the pages of a newcomer in a bare environment (ARGS=--container: in a bare Debian container), from the wheels: install, tutorial, bot, breaking it; with times
-	@$(BIN)/python -m release.stranger $(ARGS)
+dist: $(RELEASE_READY) ## wheels and sdists in dist/, tried in bare environments (PYTHONS="python3.12"; WHAT=stranger: a newcomer's pages typed)
+	@$(call one_of,stranger)
+	@PYTHONS="$(PYTHONS)" $(BIN)/python -m release$(addprefix .,$(WHAT)) $(ARGS)
 
 clean: ## remove what was built
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -167,9 +163,10 @@ $(READY): requirements/dev.txt $(PLUGINS) | check-python
 	@$(PIP) --no-build-isolation $(addprefix --editable ,. $(dir $(PLUGINS)))
 	@touch $@
 
-$(SITE_READY): requirements/site.txt $(READY)
-	@echo "adding what builds the documentation to $(VENV) (once)"
-	@$(PIP) --require-hashes -r requirements/site.txt
+$(SITE_READY): requirements/site.txt | check-python
+	@echo "setting up $(@D), which builds the documentation (once)"
+	@$(PYTHON) -m venv $(@D)
+	@$(call pip,$(@D)/bin) --require-hashes -r requirements/site.txt
 	@touch $@
 
 $(RELEASE_READY): requirements/release.txt $(READY)

@@ -3,6 +3,7 @@ for the processes that tests start."""
 
 import gc
 import os
+import sys
 from collections.abc import Generator
 
 import pytest
@@ -34,7 +35,9 @@ def pytest_runtest_protocol(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, object, object]:
     """After each file, keep the garbage collector from what pytest leaves of its tests, reports and
-    timers: some forty objects a test."""
+    timers: some forty objects a test. Where coverage is measured, it notes the file."""
+    if "coverage" in sys.modules and (coverage := sys.modules["coverage"].Coverage.current()):
+        coverage.switch_context(item.path.relative_to(item.config.rootpath).as_posix())
     done = yield
     if nextitem is None or nextitem.path != item.path:
         _freeze()

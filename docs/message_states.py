@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reliable_channel.sds import states
-from reliable_channel.sds.states import TRANSITIONS, Event, State
+from reliable_channel.sds.states import TRANSITIONS, State, Trigger
 
 PAGE = Path(__file__).with_name("message-states.md")
 
@@ -39,10 +39,10 @@ def _lines() -> Iterator[str]:
         "| event | the message … | from | to |",
         "|---|---|---|---|",
     )
-    for event in Event:
+    for event in Trigger:
         for after in State:
             before = [s for s in State if TRANSITIONS.get((s, event)) is after and s is not after]
-            if event is Event.CYCLE and after is State.PARKED:
+            if event is Trigger.CYCLE and after is State.PARKED:
                 before = [State.PARKED]
             if before:
                 sources = ", ".join(state.value for state in before)
@@ -52,7 +52,7 @@ def _lines() -> Iterator[str]:
     yield "in tests and simulations it raises `IllegalTransition`."
 
 
-def _name(event: Event) -> str:
+def _name(event: Trigger) -> str:
     return event.name.lower().replace("_", " ")
 
 

@@ -7,6 +7,7 @@ the site must work in a closed network and must not report its readers to others
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -15,11 +16,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
 
-from reliable_channel import __version__
-
 ROOT: Final = Path(__file__).parents[1]
 SITE: Final = ROOT / "build" / "site"
 LATEST: Final = SITE / "latest"
+VERSION: Final = runpy.run_path(str(ROOT / "reliable_channel" / "_version.py"))["__version__"]
 _LOADED: Final = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
 
 _IN_SHEETS: Final = re.compile(r"(?:@import|url\()\s*[\"']?((?:https?:)?//[^\"')]+)")
@@ -68,8 +68,8 @@ def main() -> None:
         sys.exit(f"error: the site was not built\n{built.stdout}{built.stderr}")
     if found := list(from_the_network(LATEST)):
         sys.exit("error: pages load from the network:\n" + "\n".join(found))
-    shutil.rmtree(SITE / __version__, ignore_errors=True)
-    shutil.copytree(LATEST, SITE / __version__)
+    shutil.rmtree(SITE / VERSION, ignore_errors=True)
+    shutil.copytree(LATEST, SITE / VERSION)
     numbers = [place.name for place in SITE.iterdir() if re.fullmatch(r"\d[\w.]*", place.name)]
     names = ["latest", *sorted(numbers, reverse=True)]
     versions = [{"version": name, "title": name, "aliases": []} for name in names]

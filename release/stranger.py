@@ -1,4 +1,4 @@
-"""`make stranger`: the pages that a newcomer follows, in a bare environment, with the time of each.
+"""`make dist WHAT=stranger`: the pages that a newcomer follows, with the time of each.
 
 A virtual environment with nothing in it, an empty home, and the wheels of this tree: the pages are
 typed as tests/docs does it, but pip installs. No page may need what only a developer's machine has.
@@ -68,7 +68,7 @@ def table(steps: list[Step]) -> str:
 
 def main() -> None:
     """Build, follow all pages, and print the table."""
-    parser = argparse.ArgumentParser(prog="make stranger", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make dist WHAT=stranger", description=__doc__)
     parser.add_argument("--python", default=sys.executable, help="the interpreter to use")
     parser.add_argument("--dist", type=Path, help="wheels of an earlier `make dist`")
     parser.add_argument("--container", action="store_true", help="in a bare Debian container")

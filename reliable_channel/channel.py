@@ -1,19 +1,23 @@
 """`ReliableChannel`, the channel of an application (LIP 173, Reliable Channel API)."""
 
+import logging
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
 from secrets import randbits
+from types import TracebackType
 from typing import Any, Final, NoReturn, Self, Unpack
 
 import anyio
 
 from ._arguments import (
     checked_encryption,
+    checked_id,
     checked_name,
     checked_options,
     checked_path,
@@ -24,14 +28,15 @@ from ._arguments import (
 )
 from ._contracts.encryption import Encryption
 from ._contracts.signing import Signing
+from ._own_task import OwnTask
 from ._plugins.loading import registry_with
 from ._plugins.registry import Kind
 from ._plugins.resolve import make_function, make_sync_core, make_transport, make_wire_profile
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .engine.sync_core import Policies
-from .errors import ChannelClosed, ChannelUnavailable
-from .events import Event
+from .errors import ChannelClosed, ChannelUnavailable, LeftOutOfOrder
+from .events import AnyEvent
 from .explanation import Explanation
 from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
@@ -57,8 +62,13 @@ from .transport.lossy import LossyTransport
 from .transport.pool import PoolTransport
 from .transport.settings import WakuSettings
 
+_log: Final = logging.getLogger("reliable_channel")
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long closing waits for the transport to publish the last accepted messages."""
+
+
+_blocks: Final[dict[int, list["ReliableChannel"]]] = {}
+"""Channels whose `async with` a task has entered, by the id of the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +122,8 @@ class ReliableChannel:
             lines. Parts of 64 MiB are packed beside it (`name.0001.jsonl.gz`).
         plugins: plugins of this channel, in addition to the installed ones (docs/plugins.md).
         now_ns: the clock, in nanoseconds since 1970.
-        preset: options for a kind of group: `small-group`, `large-group`, `no-store`, `lan`,
-            `auto`, which tunes itself, or `documented`, the defaults of the Reliable Channel API
-            (docs/choosing.md).
+        preset: options for a kind of group: `small-group`, `large-group`, `auto`, which tunes
+            itself, or `documented`, the defaults of the Reliable Channel API (docs/choosing.md).
         options, **values: `ChannelOptions`, or single options by name, or both
             (docs/reference.md). A single option overrides the preset and `options`.
 
@@ -141,10 +150,10 @@ class ReliableChannel:
         options: ChannelOptions | None = None,
         **values: Unpack[OptionValues],
     ) -> None:
-        self.channel_id = checked_name("channel_id", channel_id)
-        self.sender_id = checked_name("sender_id", sender_id)
+        self.channel_id = checked_id("channel_id", channel_id)
+        self.sender_id = checked_id("sender_id", sender_id)
         self._plugins = registry_with(plugins)
-        self.options = given = self._made_options(checked_options(preset, options, values))
+        given = self._made_options(checked_options(preset, options, values))
         self.content_topic = given.content_topic or default_content_topic(channel_id)
         self.seed = randbits(64) if given.seed is None else given.seed
         self._settings = WakuSettings(
@@ -159,8 +168,9 @@ class ReliableChannel:
         )
         if given.network is not None:
             self._settings, entry = on_network(given.network, self._settings)
-            self.options = given = given.on_network(self._settings.max_message_bytes)
+            given = given.on_network(self._settings.max_message_bytes)
             node = entry if node is None and transport is None else node
+        self.options = given = given.resolved()
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._nodes = checked_addresses(node)
         self._given_transport = checked_transport(transport)
@@ -183,7 +193,7 @@ class ReliableChannel:
         self._stages = chain(
             None if inside else encryption, marker or None, marker_required=given.marker_required
         )
-        budget_path = given.rate_limit_file
+        budget_path = given.rate_limit.file
         self._budget_file = None if budget_path is None else BudgetFile(Path(budget_path))
         self._sync = sync
         self._journal_path = checked_path("journal", journal)
@@ -191,7 +201,12 @@ class ReliableChannel:
         self._now_ns = now_ns
         self._runtime: Runtime | None = None
         self._lossy: LossyTransport | None = None
-        self._exit: AsyncExitStack | None = None
+        self._task: OwnTask[None] | None = None
+        self._is_open = False
+        self._process = os.getpid()
+        self._block: anyio.CancelScope | None = None
+        self._ends_block = True
+        """True if an error inside the channel cancels the block of `async with`."""
 
     @classmethod
     def from_config(cls, file: str | Path | None = None, **arguments: Any) -> Self:
@@ -205,13 +220,13 @@ class ReliableChannel:
         names. Names are those of the arguments (docs/operations.md).
 
         Raises:
-            ValueError, TypeError, PluginError: as the constructor; the text names the variable or
-                the file.
-            OSError: the file cannot be read.
+            SettingsError: a value is unusable, or the file cannot be read; the text names it.
+            TypeError, PluginError: as the constructor.
         """
-        from .config import with_config
+        from .config import settings_named, with_config
 
-        return cls(**with_config(file, arguments))
+        with settings_named():
+            return cls(**with_config(file, arguments))
 
     def _made_options(self, options: ChannelOptions) -> ChannelOptions:
         """The options with the wire profile itself in place of the name of a plugin's.
@@ -232,13 +247,29 @@ class ReliableChannel:
     async def open(self) -> None:
         """Connect, subscribe and start; `async with` calls it.
 
+        Any task may open and close a channel, in any order with others, and inside a time limit.
+
         Raises:
             ChannelUnavailable: the node does not answer, or not as a Waku node does.
             StateError: the state cannot be used.
             ValueError: `journal` is a file of another format.
         """
-        if self._exit is not None:
-            return
+        self._check_process()
+        task = self._task
+        if task is None:
+            self._process = os.getpid()
+            task = self._task = OwnTask(self._session(), self._failed)
+            task.start()
+        try:
+            await task.entered()
+        except BaseException:
+            self._task = None
+            await task.leave()
+            raise
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[None]:
+        """From opening to closing, in the channel's own task."""
         async with AsyncExitStack() as stack:
             journal = None
             if self._journal_path is not None:
@@ -282,27 +313,67 @@ class ReliableChannel:
             stack.callback(tasks.cancel_scope.cancel)
             runtime.start(tasks)
             self._runtime = runtime
-            self._exit = stack.pop_all()
+            self._is_open = True
+            try:
+                yield
+            finally:
+                if not tasks.cancel_scope.cancel_called:  # which a task that failed has done
+                    with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
+                        await runtime.drained()
+                self._is_open = False
 
     async def aclose(self) -> None:
         """Hand the transport what was accepted, then stop everything; twice does nothing.
 
         What the transport does not take within 2 s becomes `send_failed`.
+
+        Raises:
+            Exception: the channel had ended with this error, such as one of a plugin's code.
         """
-        stack, runtime = self._exit, self._runtime
-        if stack is None or runtime is None:
+        task = self._task
+        if task is None or self._is_of_parent:
             return
-        with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
-            await runtime.drained()
-        self._exit = None
-        await stack.aclose()
+        await task.leave()
+        self._task = None
+        if task.failure is not None:
+            raise task.failure
 
     async def __aenter__(self) -> Self:
         await self.open()
+        if self._ends_block:
+            self._block = anyio.CancelScope().__enter__()
+            _blocks.setdefault(anyio.get_current_task().id, []).append(self)
         return self
 
-    async def __aexit__(self, *exc_info: object) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._block is not None:
+            task = anyio.get_current_task().id
+            try:
+                if _blocks.get(task, [None])[-1] is not self:  # trio would leave both
+                    raise RuntimeError("another channel was entered later, or in this task none")
+                self._block.__exit__(kind, error, traceback)
+            except RuntimeError as wrong:
+                raise LeftOutOfOrder(
+                    f"channel {self.channel_id!r} is left by another task than entered it, or "
+                    "before what was entered later in that task; leave it last, or use open() and "
+                    "aclose(), which any task may call in any order"
+                ) from wrong
+            self._block = None
+            _blocks[task].pop()
+            if not _blocks[task]:
+                del _blocks[task]
         await self.aclose()
+
+    def _failed(self, error: Exception) -> None:
+        if self._block is None:
+            _log.error("channel %r ended with an error", self.channel_id, exc_info=error)
+        else:
+            self._block.cancel()  # the end of the block raises the error
 
     def __enter__(self) -> NoReturn:
         raise TypeError(
@@ -322,13 +393,13 @@ class ReliableChannel:
         is one message, and the same request is returned.
 
         Back-pressure: the call returns when the message is accepted, not when it is published. At
-        most `outgoing_buffer_limit` own messages can be unacknowledged; beyond that it raises
+        most `limits.outgoing_messages` own messages can be unacknowledged; beyond that it raises
         `OutgoingBufferFull`, and there is room again after the next `message_acknowledged`,
         `delivery_failed` or `send_failed`. With `state`, it also waits for the disk.
 
         Raises:
             EmptyContent: there is nothing to send.
-            ContentTooLong: it does not fit into a Waku message, or exceeds `max_payload_bytes`.
+            ContentTooLong: it does not fit into a Waku message, or exceeds `limits.payload_bytes`.
             EncryptionFailed: with `encryption_order="encrypt-then-sds"`; nothing was sent.
             OutgoingBufferFull: too many own messages are unacknowledged; send again later.
             ChannelClosed: the channel is not open.
@@ -379,7 +450,7 @@ class ReliableChannel:
         also where you leave the loop early; without it a reader that you keep counts as slow.
 
         Each reader gets every event from this call on, and first those that no reader has read. A
-        slow reader never stops the channel: more than `event_buffer_limit` events behind, it gets
+        slow reader never stops the channel: more than `limits.events` events behind, it gets
         one `EventsMissed` with the number of events that it does not get, and continues with
         messages and reports from the log (up to the newest 100,000).
 
@@ -412,7 +483,7 @@ class ReliableChannel:
         """
         return self._used().follow(last, own=own)
 
-    async def confirm(self, event: Event) -> None:
+    async def confirm(self, event: AnyEvent) -> None:
         """Confirm that an event was handled, so that it is not emitted again after a restart.
 
         Returns when the confirmation is on disk. For events of `events(confirm=False)`; does
@@ -474,8 +545,8 @@ class ReliableChannel:
 
         `reliable_channel.health_server.serve_health` serves it to probes.
         """
-        if self._exit is None or self._runtime is None:
-            problem = "the channel is not open"
+        if not self._is_open or self._runtime is None or self._is_of_parent:
+            problem = self._problem() or "the channel is not open"
             return ChannelHealth(self.channel_id, self.sender_id, False, False, (problem,))
         return self._runtime.health()
 
@@ -548,14 +619,36 @@ class ReliableChannel:
     def _opened(self) -> Runtime:
         """The runtime of an open channel."""
         runtime = self._used()
-        if self._exit is None:
-            raise ChannelClosed(f"channel {self.channel_id!r} is closed")
+        if not self._is_open:
+            problem = self._problem()
+            failure = None if self._task is None else self._task.failure
+            raise ChannelClosed(problem or f"channel {self.channel_id!r} is closed") from failure
         return runtime
 
     def _used(self) -> Runtime:
         """The runtime, which can still be read after the channel was closed."""
+        self._check_process()
         if self._runtime is None:
             raise ChannelClosed(
                 f"channel {self.channel_id!r} was not opened: use it inside `async with`"
             )
         return self._runtime
+
+    @property
+    def _is_of_parent(self) -> bool:
+        """True if this process was forked from the one in which the channel was opened."""
+        return self._task is not None and self._process != os.getpid()
+
+    def _check_process(self) -> None:
+        if self._is_of_parent:
+            raise ChannelClosed(self._problem())
+
+    def _problem(self) -> str:
+        """Why the channel cannot be used; empty if it was not opened, or is closed."""
+        if self._is_of_parent:
+            return (
+                f"channel {self.channel_id!r} belongs to process {self._process}, from which this "
+                "one was forked; make another channel in this process"
+            )
+        failure = None if self._task is None else self._task.failure
+        return f"channel {self.channel_id!r} ended with an error: {failure!r}" if failure else ""

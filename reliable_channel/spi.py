@@ -1,9 +1,10 @@
 """Everything that a plugin may import, beside the public names of the package.
 
-The public names are those of `reliable_channel`, `.events`, `.errors`, `.options`, `.segmentation`,
-`.sds` and `.sds.declared`, which declares and checks options, also those of a plugin. A plugin that
-uses nothing else works with every version that this one promises to be compatible with. `hooks.py`
-is the manual of the hooks, docs/plugins.md the guide.
+The public names are those of `reliable_channel`, `.config`, `.events`, `.diagnostics`, `.errors`,
+`.options`, `.segmentation`, `.sds` and `.sds.declared`, which declares and checks options, also
+those of a plugin. A plugin that uses nothing else works with every version that this one promises
+to be compatible with.
+`_plugins/hooks.py` is the manual of the hooks, docs/plugins.md the guide.
 
 Names are loaded when they are used, so that a plugin of one hook does not load what it takes to
 fill the others.
@@ -92,8 +93,8 @@ if TYPE_CHECKING:
         StoreUnavailable,
         Transport,
         TransportError,
+        WakuFraming,
         WakuSettings,
-        Wrapping,
         has_store,
     )
     from .transport.addresses import default_content_topic, masked_address
@@ -179,7 +180,7 @@ _HOMES: Final = {
         "Transport",
         "TransportError",
         "WakuSettings",
-        "Wrapping",
+        "WakuFraming",
         "has_store",
     ),
     "transport.addresses": ("default_content_topic", "masked_address"),
@@ -278,10 +279,10 @@ __all__ = [
     "Unacknowledged",
     "Unpacker",
     "Value",
+    "WakuFraming",
     "WakuSettings",
     "WireProfile",
     "Withdrawing",
-    "Wrapping",
     "channel_settings",
     "check_channel_name",
     "default_content_topic",

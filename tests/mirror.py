@@ -1,8 +1,8 @@
 """Which tests to run after touching a module: the tree of the tests mirrors that of the code.
 
 `a/b.py` is tested by `a/test_b.py` or the folder `a/b/`, below the folder in which the tests of its
-package stand. A plugin's own folder of tests is flat: `test_<plugin>_a_b.py`. What is tested
-elsewhere stands in `mirror.toml`, with a reason.
+package stand. A plugin's own folder of tests is such a tree, or flat: `test_<plugin>_a_b.py`. What
+is tested elsewhere stands in `mirror.toml`, with a reason.
 
 `python -m tests.mirror` checks this (`make lint`); with paths it prints their tests
 (`make quick FILE=reliable_channel/sds/bloom.py`).
@@ -77,6 +77,11 @@ class Mirror:
         own = package.own_tests(module)
         return own or [self.root / each.tests for each in self._matching(module)]
 
+    def modules(self) -> Iterator[Path]:
+        """Yield what is to be tested."""
+        for package in self._packages:
+            yield from package.modules()
+
     def problems(self) -> Iterator[str]:
         """What is against the rule, one line each."""
         used: set[str] = set()
@@ -120,9 +125,10 @@ class Mirror:
             yield Package(self.root / name, place)
         for code in sorted(self.root.glob("plugins/*/*/__init__.py")):
             short = code.parent.name.removeprefix("reliable_channel_")
-            flat = code.parents[1] / "tests"
-            if flat.is_dir():
-                yield Package(code.parent, flat, f"test_{short}")
+            own = code.parents[1] / "tests"
+            if own.is_dir():
+                is_tree = any(own.glob("*/__init__.py"))
+                yield Package(code.parent, own, "" if is_tree else f"test_{short}")
             else:
                 yield Package(code.parent, tests / "plugins" / short)
 

@@ -1,7 +1,7 @@
 """Plant small defects in the core, one at a time: which ones do its tests miss?
 
-`python -m tests.mutation [--sample N] [--seed S]`, or `make mutation`. Asserts, hints and texts of
-errors are left alone. The tests that mirror a module run first, then those of its package.
+`python -m tests.mutation [--sample N] [--seed S]`, or `make hunt WHAT=mutation`. Asserts, hints and
+texts of errors are left alone. The tests that mirror a module run first, then those of its package.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A sample of small defects is noticed by the tests of the core: `make mutation` is the whole."""
+"""A sample of small defects is noticed (`make hunt WHAT=mutation`: all of them)."""
 
 import os
 

@@ -20,12 +20,8 @@ from typing import NamedTuple
 from reliable_channel._terminal_text import printable
 from reliable_channel_audit.databases import Selection, database
 from reliable_channel_status import Community
-from reliable_channel_status.community_history import (
-    AuthorRate,
-    CommunityHistory,
-    CommunityTables,
-    Post,
-)
+from reliable_channel_status.community.history import CommunityHistory
+from reliable_channel_status.community.history_tables import AuthorRate, CommunityTables, Post
 from waku import StoreQuery, WakuClient, WakuMessage
 
 MOST = 20

@@ -15,7 +15,7 @@ import anyio
 import httpx
 from anyio.abc import TaskGroup, TaskStatus
 
-from reliable_channel.sds.recent import Recent
+from reliable_channel.sds.recent_set import RecentSet
 from waku import StoreQuery, WakuClient, WakuMessage, message_hash, pubsub_topic_for
 from waku.errors import InvalidTopic, NotSubscribed
 from waku.node import EmbeddedNode, PublishRefused, ServiceRefused
@@ -78,7 +78,7 @@ class Messaging:
         self._emit = emit
         self._client = WakuClient(IN_PROCESS, transport=httpx.ASGITransport(app=node.app))
         self._tasks: TaskGroup | None = None
-        self._known = Recent[bytes](RECENT)
+        self._known = RecentSet[bytes](RECENT)
         """Messages that were emitted, and own ones, which never are."""
         self._reading = anyio.Lock()
 

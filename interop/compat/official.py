@@ -1,4 +1,4 @@
-"""The official suites, unmodified, against the shipped node: `make compat SUITES=DIR`.
+"""The official suites, unmodified, against the shipped node: `make interop SUITES=DIR`.
 
 `python -m interop.compat.official DIR [SUITE …] --python PROGRAM` runs folders of `DIR/tests` with
 a Python that has the suites' requirements, and writes what became of each test. Nothing is counted

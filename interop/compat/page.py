@@ -1,8 +1,8 @@
 """The table of each official test: passed, or why not (`make docs WHAT=compat`).
 
-`python -m interop.compat.page FOLDER FILE` reads what `make compat` wrote into a folder. Where the
-node is not to blame, or does as the recorded nwaku does, `reasons.toml` says why a test fails; a
-failure without a reason stands there with what pytest says.
+`python -m interop.compat.page FOLDER FILE` reads what `make interop SUITES=DIR` wrote into a
+folder. Where the node is not to blame, or does as the recorded nwaku does, `reasons.toml` says why
+a test fails; a failure without a reason stands there with what pytest says.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def suites_in(folder: Path) -> list[Suite]:
 
 def page_of(suites: Sequence[Suite], reasons: Path = REASONS) -> str:
     """Counts of each suite, then each test."""
-    table = tomllib.loads(reasons.read_text())
+    table = tomllib.loads(reasons.read_text(encoding="utf-8"))
     known, notes = table["reason"], table.get("suite", {})
     lines = []
     for suite in suites:

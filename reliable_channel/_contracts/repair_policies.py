@@ -1,7 +1,7 @@
 """Where a missing message comes from, and when: policies, which are pure functions.
 
 A policy is shown a missing message as it stands and says when Store is asked for it, how, and from
-when other participants are asked. `engine/repairs.py` obeys it, in channels and in the simulation.
+when other participants are asked. `engine/recovery.py` obeys it, in channels and in the simulation.
 What there is to learn from, such as what Store found lately and how long it took, is in what the
 policy is shown: so it needs no memory, and equal cases have equal answers.
 
@@ -17,15 +17,15 @@ from ..sds.message import HistoryEntry
 
 FIRST_LOOK_MS: Final = 1_000
 """A message that is missing for less may still be on its way."""
-FADE: Final = 0.125
-"""What the newest outcome counts in `Lately`; the first ones count as much as each other."""
-FEWER: Final = 2
+EWMA_WEIGHT: Final = 0.125
+"""Weight of the newest outcome in `RecentOutcomes`; the first ones weigh the same."""
+BACKOFF_FACTOR: Final = 2
 """How many times as long `adaptive` waits between looks that find little."""
 MAX_STRETCH: Final = 6
 """The same for a Store that does not answer, at most."""
-HELPS: Final = 0.05
+USEFUL_SHARE: Final = 0.05
 """The share found from which on a way is said to help."""
-ENOUGH_TRIES: Final = 3
+MIN_TRIES: Final = 3
 """Outcomes after which `adaptive` believes that a way does not help."""
 PROMPT_ASK_MS: Final = 2_500
 """How long `prompt` gives a Store that helps before it asks others."""
@@ -39,7 +39,7 @@ and is made for messages alone that others wait for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lately:
+class RecentOutcomes:
     """What came of the newest tries of one way to missing messages."""
 
     tries: int = 0
@@ -51,10 +51,10 @@ class Lately:
     cost_bytes: float = 0.0
     """What was received a try, whether or not it helped."""
 
-    def after(self, found: float, took_ms: float, cost_bytes: float) -> "Lately":
+    def after(self, found: float, took_ms: float, cost_bytes: float) -> "RecentOutcomes":
         """The same after one more try."""
-        weight = max(FADE, 1 / (self.tries + 1))
-        return Lately(
+        weight = max(EWMA_WEIGHT, 1 / (self.tries + 1))
+        return RecentOutcomes(
             self.tries + 1,
             self.found + weight * (found - self.found),
             self.took_ms + weight * (took_ms - self.took_ms),
@@ -64,7 +64,7 @@ class Lately:
     @property
     def helps(self) -> bool:
         """Whether it finds something, as far as is known."""
-        return self.tries < ENOUGH_TRIES or self.found >= HELPS
+        return self.tries < MIN_TRIES or self.found >= USEFUL_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +77,21 @@ class StoreState:
     """How many times in a row it did not answer."""
     failed_ms: int = 0
     """When it last did not."""
-    by_hint: Lately = field(default_factory=Lately)
+    by_hint: RecentOutcomes = field(default_factory=RecentOutcomes)
     """What the first look for a message found by hint."""
-    by_time: Lately = field(default_factory=Lately)
+    by_time: RecentOutcomes = field(default_factory=RecentOutcomes)
     """And by topic and time."""
-    again: Lately = field(default_factory=Lately)
+    again: RecentOutcomes = field(default_factory=RecentOutcomes)
     """What all further looks found, in all ways."""
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
+class Peers:
     """The other participants, as they did lately."""
 
     count: int = 0
     """How many were heard: the group's size without oneself."""
-    asked: Lately = field(default_factory=Lately)
+    asked: RecentOutcomes = field(default_factory=RecentOutcomes)
     """What came of requests: from the first one for a message to its arrival."""
 
 
@@ -112,15 +112,15 @@ class Missing:
     is_awaited: bool = True
     """Whether other messages wait for it; else it counts as lost, or as from before this
     participant joined."""
-    looks: int = 0
+    store_tries: int = 0
     """How often Store was asked for it; a look that had to leave out its search by time, as such
     searches lately took long, does not count."""
-    looked_ms: int | None = None
+    last_try_ms: int | None = None
     """When the last look ended; None before the first."""
     asked: int = 0
     """How often this participant asked others for it."""
     store: StoreState = field(default_factory=StoreState)
-    others: Others = field(default_factory=Others)
+    others: Peers = field(default_factory=Peers)
     is_past: bool = False
     """Whether Store gave the message that refers to it, so that it is not on its way any more."""
 
@@ -185,20 +185,20 @@ def adaptive(missing: Missing) -> RepairStep:
     with peers whose hints never match, a message is searched for by time from the first; where
     such searches find nothing, half of them are left out.
     """
-    store, looks = missing.store, missing.looks
+    store, store_tries = missing.store, missing.store_tries
     look_at_ms, look = _steady_look(missing)
-    if looks == 0 and store.by_time.helps and not store.by_hint.helps:
+    if store_tries == 0 and store.by_time.helps and not store.by_hint.helps:
         look = "time"
-    elif looks.bit_length() % 2 and not store.by_time.helps:
+    elif store_tries.bit_length() % 2 and not store.by_time.helps:
         look = "hint"
-    every_ms = missing.interval_ms * (1 if store.again.helps else FEWER)
+    every_ms = missing.interval_ms * (1 if store.again.helps else BACKOFF_FACTOR)
     if store.failures:
         every_ms = missing.interval_ms * min(1 + store.failures, MAX_STRETCH)
-    if missing.looked_ms is not None:
-        look_at_ms = missing.looked_ms + every_ms // 2
+    if missing.last_try_ms is not None:
+        look_at_ms = missing.last_try_ms + every_ms // 2
     if store.failures:
         look_at_ms = max(look_at_ms, store.failed_ms + every_ms // 2)
-    if missing.looked_ms is not None or store.failures:
+    if missing.last_try_ms is not None or store.failures:
         look_at_ms += (missing.began_ms - look_at_ms) % every_ms
     return RepairStep(look_at_ms, look, missing.since_ms)
 
@@ -211,11 +211,13 @@ def prompt(missing: Missing) -> RepairStep:
     many messages costs a round trip for each link, and no wait. Where Store did not help lately, or
     does not answer, others are asked from the first.
     """
-    store, looks, interval_ms = missing.store, missing.looks, missing.interval_ms
+    store, store_tries, interval_ms = missing.store, missing.store_tries, missing.interval_ms
     _, look = _steady_look(missing)
-    wait_ms = min(interval_ms << min(looks, 32), max(interval_ms, PROMPT_MAX_MS))
-    look_at_ms = (missing.since_ms if missing.looked_ms is None else missing.looked_ms) + wait_ms
-    if missing.is_past and looks == 0:
+    wait_ms = min(interval_ms << min(store_tries, 32), max(interval_ms, PROMPT_MAX_MS))
+    look_at_ms = (
+        missing.since_ms if missing.last_try_ms is None else missing.last_try_ms
+    ) + wait_ms
+    if missing.is_past and store_tries == 0:
         look_at_ms = missing.since_ms
     if store.failures:
         pause_ms = min(interval_ms << min(store.failures, 32), PROMPT_MAX_MS)
@@ -229,11 +231,11 @@ def prompt(missing: Missing) -> RepairStep:
 def _steady_look(missing: Missing) -> tuple[int, Look]:
     """A first look soon after the message was noticed, then one an interval; by time as well after
     0, 1, 3, 7, 15, … of them, as each search costs more."""
-    looks = missing.looks
-    look: Look = "hint-then-time" if (looks + 1) & looks == 0 else "hint"
-    if missing.looked_ms is None:
+    store_tries = missing.store_tries
+    look: Look = "hint-then-time" if (store_tries + 1) & store_tries == 0 else "hint"
+    if missing.last_try_ms is None:
         return missing.since_ms + min(FIRST_LOOK_MS, missing.interval_ms), look
-    return missing.looked_ms + missing.interval_ms, look
+    return missing.last_try_ms + missing.interval_ms, look
 
 
 REPAIR_POLICIES: Final[Mapping[str, RepairPolicy]] = {

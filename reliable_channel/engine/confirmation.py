@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..sds.events import Outgoing, OutgoingKind
-from ..sds.recent import Recent
+from ..sds.recent_set import RecentSet
 from .sync_core import Arrival, Outcome
 
 SKEW_MS: Final = 30_000
@@ -43,8 +43,8 @@ class Confirmation:
         self._opened_ms = now_ms
         self._awaited: dict[str, _Awaited] = {}
         self._message_ids: dict[bytes, str] = {}
-        self._own = Recent[bytes](RECENT_LIMIT)
-        self._came = Recent[bytes](RECENT_LIMIT)
+        self._own = RecentSet[bytes](RECENT_LIMIT)
+        self._came = RecentSet[bytes](RECENT_LIMIT)
         self._heard = self._heard_before = 0
 
     def dispatched(self, outgoing: Outgoing, message_hash: bytes, timestamp_ns: int) -> None:

@@ -10,32 +10,33 @@ from typing import Final, Protocol
 
 from .._contracts.repair_policies import RepairPolicy
 from .._contracts.state_store import Saved
+from ..diagnostics import MessageRejected, PendingEventsDropped, RejectionReason
 from ..errors import OutgoingBufferFull, StateError
 from ..events import (
+    AnyEvent,
     EphemeralDropped,
-    Event,
     MessageReceived,
-    MessageRejected,
     MessageStored,
     RateLimitReached,
-    RejectionReason,
     SendingMessage,
     StateRolledBack,
-    UnconfirmedDropped,
 )
 from ..explanation import Explanation
 from ..options import ChannelOptions
+from ..sds.agenda import Agenda
 from ..sds.changes import CHANNEL, NO_CHANGES, NO_RECORDER, Changes, Recorder, Tables, Value
 from ..sds.events import Outgoing, OutgoingKind, RepairRequested
-from ..sds.recent import Recent
+from ..sds.recent_set import RecentSet
 from ..sds.statistics import SdsStatistics
 from .archive_overlay import ArchiveOverlay
 from .backoff import Backoff
 from .confirmation import Confirmation
 from .logged import Logged
+from .message_traces import MessageTraces
 from .outbox import Item, Outbox
+from .pending_events import PENDING_EVENTS, PendingEvents
 from .rate_limit import Budget, RateLimit, Spent, no_budget
-from .repairs import Repairs
+from .recovery import Repairs
 from .requests import (
     REQUEST_PROGRESS,
     REQUESTS,
@@ -50,9 +51,7 @@ from .statistics import TransportCounters
 from .steps import Step, UnwrittenSteps
 from .store_queries import StoreQueries
 from .sync_core import Arrival, Outcome, SyncCore, Withdrawing
-from .trails import Trails
-from .translation import Sealed, Translation
-from .unconfirmed import UNCONFIRMED, Unconfirmed
+from .translation import EncryptedDelivery, Translation
 
 LAST_LOOK: Final = "last_look_ms"
 BUDGET_EPOCH: Final = "rate_limit_epoch_index"
@@ -83,7 +82,7 @@ _REFUSED_FOREVER: Final = (
 REORDERED_MS: Final = 200
 """A message that was missing for less came late by itself; it was not repaired."""
 _SENT_TWICE: Final = (OutgoingKind.CONTENT, OutgoingKind.RETRY)
-_EXPENDABLE: Final = (OutgoingKind.CONTROL, OutgoingKind.EPHEMERAL)
+NO_RETRY: Final = (OutgoingKind.CONTROL, OutgoingKind.EPHEMERAL)
 """Not tried again. A sync is, until a newer one takes its place: through a node that takes few
 messages a second, the first attempt seldom is the one that gets through."""
 
@@ -107,7 +106,7 @@ class Engine:
         core: the sync protocol, made with the same `recorder`.
         participant_id: this participant's `sender_id`.
         archive: the log on disk, overlaid with what is not written yet; None without state.
-        opens_contents: contents are encrypted inside SDS; see `sealed`.
+        opens_contents: contents are encrypted inside SDS; see `to_decrypt`.
         notes_log: emit a `Logged` for each message that enters the log.
         spent: the spent budget of before, where the rate limit is enabled.
     """
@@ -129,13 +128,15 @@ class Engine:
         spent: Spent | None = None,
     ) -> None:
         self.core = core
+        self.agenda: Final = Agenda()
+        """The deadlines of the engine; the core has its own."""
         self.counters = TransportCounters()
         self.outbox = Outbox()
         self._options = options
         self._random = random
         self._recorder = recorder
         self._notes_log = notes_log
-        self._trails = Trails(participant_id, proves_copies=options.proves_copies)
+        self._message_traces = MessageTraces(participant_id, proves_copies=options.proves_copies)
         self._refuses_unwritten = options.on_state_failure == "raise"
         self._can_withdraw = self._refuses_unwritten and isinstance(core, Withdrawing)
         self.unwritten: Final = (
@@ -146,18 +147,18 @@ class Engine:
         """The steps that wait to be written; None without state."""
         # What was encrypted inside SDS stands encrypted in the log.
         self.segmentation: Final = segmentation_of(
-            options, None if opens_contents else core.log, recorder
+            options, None if opens_contents else core.log, recorder, self.agenda
         )
-        self._unconfirmed = None if archive is None else Unconfirmed(recorder)
+        self._pending_events = None if archive is None else PendingEvents(recorder)
         self._requests = Requests(recorder)
         self._idempotency = Idempotency(recorder)
         self._translation = Translation(
             self._requests,
             self.segmentation,
-            unconfirmed=self._unconfirmed,
+            pending_events=self._pending_events,
             opens_contents=opens_contents,
         )
-        self.sealed: Final = self._translation.sealed
+        self.to_decrypt: Final = self._translation.to_decrypt
         """Delivered contents to decrypt, in order, with `opens_contents`."""
         self._repairs = Repairs(
             core,
@@ -165,28 +166,29 @@ class Engine:
             now_ms=now_ms,
             retrieve_frequency_ms=options.retrieve_frequency_ms,
             has_store=has_store,
+            agenda=self.agenda,
         )
-        self.queries: Final = StoreQueries(core, self._repairs, self._trails)
+        self.queries: Final = StoreQueries(core, self._repairs, self._message_traces)
         """What to ask Store for; hand `receive` what it gives."""
         self.confirmation: Final = Confirmation(
             interval_ms=options.confirm_interval_ms if has_store else 0, now_ms=now_ms
         )
         self.limit: Final = (
             RateLimit(
-                messages_per_epoch=options.rate_limit_messages_per_epoch,
-                epoch_period_s=options.rate_limit_epoch_period_s,
+                messages_per_epoch=options.rate_limit.messages_per_epoch,
+                epoch_period_s=options.rate_limit.epoch_period_s,
                 spent=spent,
                 in_hand=lambda: self.outbox.in_hand,
             )
-            if options.rate_limit_enabled
+            if options.rate_limit.enabled
             else None
         )
         self._rate_limited_until_ms = 0
-        self._handled = Recent[bytes](HANDLED_HASHES)
-        self._events: list[Event | Logged] = []
+        self._handled = RecentSet[bytes](HANDLED_HASHES)
+        self._events: list[AnyEvent | Logged] = []
         self._accepted: Accepted | None = None
         self._echoes = 0
-        self._cancelled = Recent[str](CANCELLED_REMEMBERED)
+        self._cancelled = RecentSet[str](CANCELLED_REMEMBERED)
 
     # -- the beginning -----------------------------------------------------------------------------
 
@@ -218,7 +220,7 @@ class Engine:
     def redeliver(self, tables: Tables, now_ms: int) -> Iterator[None]:
         """Emit again what was not confirmed before a restart; end a step after each."""
         for events in self._translation.again(
-            tables.get(UNCONFIRMED.name, ()), self.core.log, now_ms
+            tables.get(PENDING_EVENTS.name, ()), self.core.log, now_ms
         ):
             self._events += events
             yield
@@ -229,10 +231,11 @@ class Engine:
         """Cut a payload into the contents of as many messages as it takes, if there is room."""
         segments = self.segmentation.split(payload)
         messages = len(segments)
-        if messages > 1 and messages > self.core.room:
+        if messages > 1 and messages > self.core.capacity_left:
             raise OutgoingBufferFull(
-                f"the message has {messages} segments, and {self.core.room} more own messages may "
-                "wait for an acknowledgement; send again later, or raise outgoing_buffer_limit"
+                f"the message has {messages} segments, and {self.core.capacity_left} more own "
+                "messages may wait for an acknowledgement; send again later, or raise "
+                "limits.outgoing_messages"
             )
         return segments
 
@@ -261,7 +264,7 @@ class Engine:
         for segment in segments:
             message_id = self.core.send(segment, now_ns // 1_000_000, timestamp_ns=now_ns)
             message_ids.append(message_id)
-            self._trails.accepted(message_id, now_ns // 1_000_000)
+            self._message_traces.accepted(message_id, now_ns // 1_000_000)
             if self._notes_log:
                 logged += self._logged_own(message_id, message_ids[0])
         request_id = random_uuid(self._random.getrandbits(128))
@@ -279,8 +282,7 @@ class Engine:
         message_id = self.core.send_ephemeral(content, now_ms, timestamp_ns=now_ns)
         refusal = None if self.limit is None else self.limit.refuses_ephemeral(now_ms)
         if refusal is not None:
-            for _ in self.core.outgoing():
-                pass  # it was all that waited here
+            self.core.outgoing()  # it was all that waited here
             self._events.append(EphemeralDropped(message_id, refusal))
         return message_id
 
@@ -292,16 +294,16 @@ class Engine:
         pending = [message_id for message_id in message_ids if message_id in self._requests]
         for message_id in pending:
             self._cancelled.add(message_id)
-            self._trails.refused(message_id, CANCELLED)
+            self._message_traces.refused(message_id, CANCELLED)
             self.core.abandon(message_id)
             self._events += self._translation.refused(message_id, CANCELLED)
         return bool(pending)
 
-    def confirm(self, event: Event) -> bool:
+    def confirm(self, event: AnyEvent) -> bool:
         """The application has handled an event; return whether that changes anything."""
-        return self._unconfirmed is not None and self._unconfirmed.confirm(event)
+        return self._pending_events is not None and self._pending_events.confirm(event)
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: AnyEvent) -> None:
         """Emit an event of the runtime's own, in its turn."""
         self._events.append(event)
 
@@ -323,8 +325,10 @@ class Engine:
         if arrival.outcome in _FINAL or arrival.reason in _REFUSED_FOREVER:
             self._handled.add(message_hash)
         if arrival.outcome in _NEW:
-            self._trails.arrived(
-                *(arrival.message_id, timestamp_ns, now_ms),
+            self._message_traces.arrived(
+                arrival.message_id,
+                timestamp_ns,
+                now_ms,
                 from_store=from_store,
                 is_parked=arrival.outcome is Outcome.PARKED,
             )
@@ -348,21 +352,25 @@ class Engine:
         self._echoes += 1
         return True
 
-    def opened(self, sealed: Sealed, content: bytes, now_ms: int) -> None:
+    def decrypted(self, to_decrypt: EncryptedDelivery, content: bytes, now_ms: int) -> None:
         """The content of a delivered message is decrypted."""
-        self._events += self._translation.opened(sealed, content, now_ms)
+        self._events += self._translation.decrypted(to_decrypt, content, now_ms)
 
-    def unopened(self, sealed: Sealed, reason: str) -> None:
+    def undecryptable(self, to_decrypt: EncryptedDelivery, reason: str) -> None:
         """The content of a delivered message cannot be decrypted."""
         rejected = MessageRejected(
-            RejectionReason.UNDECRYPTABLE, reason, sealed.event.message_id, sealed.event.sender_id
+            RejectionReason.UNDECRYPTABLE,
+            reason,
+            to_decrypt.event.message_id,
+            to_decrypt.event.sender_id,
         )
-        self._events += self._translation.unopened(rejected, sealed)
+        self._events += self._translation.undecryptable(rejected, to_decrypt)
 
     def listened(self, at_ms: int) -> None:
         """The transport was listened to. Written with the next step: a quiet channel writes
         nothing."""
-        self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
+        if self._recorder.records:
+            self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
 
     def is_known(self, message_hash: bytes) -> bool:
         """Whether a message in Store is own, came by itself, or was handled."""
@@ -374,7 +382,7 @@ class Engine:
             self.counters.confirmed += 1
             self.emit(MessageStored(message_id, message_hash))
 
-    def looked_into_store(self, reached_ns: int, now_ms: int) -> None:
+    def store_checked(self, reached_ns: int, now_ms: int) -> None:
         """A look for own messages went through what was stamped up to `reached_ns`: send again
         those that were absent often enough and are unacknowledged."""
         for message_id in self.confirmation.absent(reached_ns):
@@ -416,7 +424,7 @@ class Engine:
         self.counters.published += 1
         outgoing = item.outgoing
         self.confirmation.dispatched(outgoing, message_hash, timestamp_ns)
-        self._trails.dispatched(outgoing, now_ms)
+        self._message_traces.dispatched(outgoing, now_ms)
         if outgoing.kind in _SENT_TWICE:
             self.core.dispatched(outgoing.message_id, now_ms, message_hash)
             self._events += self._requests.sent(outgoing.message_id, message_hash)
@@ -424,7 +432,7 @@ class Engine:
     def failed(self, item: Item, now_ms: int) -> bool:
         """The transport is away; return whether the message waits to go out after all."""
         self._count_epoch(now_ms)
-        if item.outgoing.kind in _EXPENDABLE:
+        if item.outgoing.kind in NO_RETRY:
             self.outbox.done()
             return False
         self.outbox.put_back(item)
@@ -433,7 +441,7 @@ class Engine:
     def refused(self, outgoing: Outgoing, reason: str) -> None:
         """A message will never go out."""
         if outgoing.kind in _SENT_TWICE:
-            self._trails.refused(outgoing.message_id, reason)
+            self._message_traces.refused(outgoing.message_id, reason)
             self.core.abandon(outgoing.message_id)
             self._events += self._translation.refused(outgoing.message_id, reason)
 
@@ -445,7 +453,7 @@ class Engine:
 
     def explain(self, message_id: str, now_ms: int) -> Explanation:
         """What became of a message, and why it was late."""
-        return self._trails.explain(message_id, self.core.log.get(message_id), now_ms)
+        return self._message_traces.explain(message_id, self.core.log.get(message_id), now_ms)
 
     def explain_budget(self, now_ms: int) -> Budget:
         """What the rate limit lets out, what waits, and when that goes."""
@@ -461,11 +469,10 @@ class Engine:
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` must be called next."""
-        first_ms = self.core.next_deadline_ms()
-        for due_ms in (self._repairs.next_deadline_ms(), self.segmentation.next_deadline_ms()):
-            if due_ms is not None and (first_ms is None or due_ms < first_ms):
-                first_ms = due_ms
-        return first_ms
+        core_ms, own_ms = self.core.next_deadline_ms(), self.agenda.next_ms
+        if core_ms is None or own_ms is None:
+            return own_ms if core_ms is None else core_ms
+        return min(core_ms, own_ms)
 
     # -- steps -------------------------------------------------------------------------------------
 
@@ -474,7 +481,7 @@ class Engine:
         written."""
         core, events = self.core, self._events
         self._repairs.step(now_ms)
-        notes = self._trails.notes
+        notes = self._message_traces.notes
         for event in core.events():
             if (note := notes.get(type(event))) is not None:
                 note(event, now_ms)
@@ -483,9 +490,9 @@ class Engine:
             elif self._notes_log and isinstance(event, MessageReceived):
                 events.append(Logged.delivered(event, core.log.evicted))
             events += self._translation.public(event, now_ms)
-        if self._unconfirmed is not None and (dropped := self._unconfirmed.newly_dropped()):
-            events.append(UnconfirmedDropped(dropped))
-        outgoing, accepted = list(core.outgoing()), self._accepted
+        if self._pending_events is not None and (dropped := self._pending_events.newly_dropped()):
+            events.append(PendingEventsDropped(dropped))
+        outgoing, accepted = core.outgoing(), self._accepted
         if self.unwritten is None:
             if not (events or outgoing):
                 return ()
@@ -508,7 +515,7 @@ class Engine:
         """The write is over, or was not tried; return the steps whose events are due."""
         unwritten = self.unwritten
         assert unwritten is not None
-        reports: list[Event | None] = [unwritten.reading_failed()]
+        reports: list[AnyEvent | None] = [unwritten.reading_failed()]
         if failure is not None:
             reports.append(unwritten.failed(failure, now_ms))
         elif tried:
@@ -542,13 +549,13 @@ class Engine:
         assert isinstance(self.core, Withdrawing)
         for message_id in accepted.message_ids:
             self.core.withdraw(message_id)
-            self._trails.withdrawn(message_id)
+            self._message_traces.withdrawn(message_id)
         accepted.failure = _refusal(failure)
 
     def _is_obsolete(self, outgoing: Outgoing) -> bool:
         """Whether it was cancelled, or is a retry of a message that was acknowledged or given up
         meanwhile."""
-        if outgoing.kind is OutgoingKind.CONTENT or outgoing.is_spare:
+        if outgoing.kind is OutgoingKind.CONTENT or outgoing.is_redundant:
             return outgoing.message_id in self._cancelled
         return (
             outgoing.kind is OutgoingKind.RETRY
@@ -558,7 +565,7 @@ class Engine:
 
     def _is_too_much(self, outgoing: Outgoing, now_ms: int) -> bool:
         """Whether the budget is short, and this does without it."""
-        return outgoing.is_spare and self.limit is not None and self.limit.is_short(now_ms)
+        return outgoing.is_redundant and self.limit is not None and self.limit.is_short(now_ms)
 
     def _rate_limited(self, epoch_ends_at_ms: int) -> None:
         """The budget is spent; reported once an epoch."""

@@ -6,16 +6,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
+from ..diagnostics import SegmentDiscarded
 from ..errors import ContentTooLong
-from ..events import (
-    Event,
-    MessageReceived,
-    PayloadDropped,
-    ReceiveProgress,
-    SegmentDiscarded,
-)
-from ..options import ChannelOptions
+from ..events import AnyEvent, MessageReceived, PayloadDropped, ReceiveProgress
+from ..options import SEGMENT_SIZE_BYTES, ChannelOptions
+from ..sds.agenda import Agenda, Slot
 from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Value
+from ..sds.declared import known
 from ..sds.log.log import MessageLog
 from ..segmentation import (
     LAYOUTS,
@@ -43,7 +40,7 @@ BARE: Final = "bare"
 class Emitted(NamedTuple):
     """An event, and the deliveries that it accounts for: none while they wait for others."""
 
-    event: Event
+    event: AnyEvent
     numbers: tuple[int, ...] = ()
 
 
@@ -71,10 +68,6 @@ class Segmentation(Protocol):
         """The payload of a message that is whole by itself; else its content."""
         ...
 
-    def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` must be called next."""
-        ...
-
     def on_deadline(self, now_ms: int) -> Iterable[Emitted]:
         """Give up what took too long."""
         ...
@@ -97,10 +90,6 @@ class NoSegmentation:
     def whole(self, content: bytes) -> bytes:
         """The content itself."""
         return content
-
-    def next_deadline_ms(self) -> int | None:
-        """Never."""
-        return None
 
     def on_deadline(self, now_ms: int) -> Iterable[Emitted]:
         """Nothing."""
@@ -134,7 +123,10 @@ class Segments:
         reconstruction_timeout_ms: int,
         log: MessageLog | None = None,
         recorder: Recorder = NO_RECORDER,
+        agenda: Agenda | None = None,
     ) -> None:
+        self.agenda = agenda or Agenda()
+        """Where `Slot.SEGMENTS` is planned: when the oldest half-finished payload is given up."""
         self._log = log
         self._recorder = recorder
         others = [other for other in LAYOUTS if other.name != layout.name]
@@ -178,7 +170,7 @@ class Segments:
         """Cut a payload, unless it goes bare, and would not be taken for a segment there.
 
         Raises:
-            ContentTooLong: the payload is longer than `max_payload_bytes`.
+            ContentTooLong: the payload is longer than `limits.payload_bytes`.
         """
         if not payload:
             return [payload]  # the core says why not
@@ -187,7 +179,7 @@ class Segments:
             return [payload]
         if len(payload) > self._max_payload_bytes:
             raise ContentTooLong(
-                f"{len(payload)} bytes; max_payload_bytes is {self._max_payload_bytes}"
+                f"{len(payload)} bytes; limits.payload_bytes is {self._max_payload_bytes}"
             )
         try:
             return (self._form or self._default).split(payload)
@@ -203,7 +195,9 @@ class Segments:
             return
         segment, layout = found
         place = _Place(number, received.message_id)
-        for outcome in self._reassembler.add(received.sender_id, segment, now_ms, place):
+        outcomes = self._reassembler.add(received.sender_id, segment, now_ms, place)
+        self._plan()
+        for outcome in outcomes:
             if isinstance(outcome, PayloadReassembled):
                 # Those who send short payloads bare cut long ones all the same.
                 if segment.data_segment_count == 1 or self._form is not None:
@@ -219,14 +213,14 @@ class Segments:
         segment = sniff(content, self._layouts)
         return segment.payload if segment and segment.data_segment_count == 1 else content
 
-    def next_deadline_ms(self) -> int | None:
-        """When the oldest half-finished payload is given up."""
-        return self._reassembler.next_deadline_ms()
-
     def on_deadline(self, now_ms: int) -> Iterator[Emitted]:
         """Give up what took too long."""
-        for outcome in self._reassembler.on_deadline(now_ms):
-            yield _emitted(outcome)
+        outcomes = self._reassembler.on_deadline(now_ms)
+        self._plan()
+        yield from map(_emitted, outcomes)
+
+    def _plan(self) -> None:
+        self.agenda.plan(Slot.SEGMENTS, self._reassembler.next_deadline_ms())
 
     def _heard(self, form: str, received: MessageReceived) -> None:
         """Follow the form of a payload that `received` completes, unless it is a redelivery."""
@@ -243,7 +237,10 @@ class Segments:
 
 
 def segmentation_of(
-    options: ChannelOptions, log: MessageLog | None, recorder: Recorder = NO_RECORDER
+    options: ChannelOptions,
+    log: MessageLog | None,
+    recorder: Recorder = NO_RECORDER,
+    agenda: Agenda | None = None,
 ) -> Segmentation:
     """The segmentation that the options ask for; `log` has the segments as they are."""
     layout = options.segment_layout
@@ -254,12 +251,13 @@ def segmentation_of(
     return Segments(
         layout,
         follows_form=options.follows_segment_form,
-        segment_size_bytes=options.segment_size_bytes,
-        max_payload_bytes=options.max_payload_bytes,
-        max_message_bytes=options.max_message_bytes,
+        segment_size_bytes=known(options.segment_size_bytes, SEGMENT_SIZE_BYTES),
+        max_payload_bytes=options.limits.payload_bytes,
+        max_message_bytes=options.sds_options().max_message_bytes,
         reconstruction_timeout_ms=options.segment_reconstruction_timeout_ms,
         log=log,
         recorder=recorder,
+        agenda=agenda,
     )
 
 
@@ -286,7 +284,7 @@ def _numbers(tokens: tuple[object, ...]) -> tuple[int, ...]:
     return tuple(token.number for token in tokens if isinstance(token, _Place))
 
 
-def _event(outcome: SegmentOutcome) -> Event:
+def _event(outcome: SegmentOutcome) -> AnyEvent:
     match outcome:
         case SegmentProgress():
             return ReceiveProgress(

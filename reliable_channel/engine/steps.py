@@ -6,12 +6,12 @@ written it is withdrawn, and not emitted.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ..errors import StateError
-from ..events import Event, MessageSent, SendProgress, StateDegraded, StateRecovered
+from ..events import AnyEvent, MessageSent, SendProgress, StateDegraded, StateRecovered
 from ..sds.changes import Changes
 from ..sds.events import Outgoing, OutgoingKind, SyncSent
 from .archive_overlay import ArchiveOverlay
@@ -21,12 +21,12 @@ from .requests import Accepted
 
 STEPS_WAITING: Final = 2_000
 """Steps that may wait for the disk before receiving waits for it, too."""
-LEISURE_MS: Final = 20
+WRITE_DELAY_MS: Final = 20
 """How long a step that nothing waits for, such as a confirmation, may wait for others to be written
 with. A crash in between is one before the step: the event is emitted again, or the message that was
 just published is published again, the same bytes."""
 PROGRESS: Final = (MessageSent, SendProgress)
-"""Events that may come after `LEISURE_MS`."""
+"""Events that may come after `WRITE_DELAY_MS`."""
 ENTRIES_AT_RISK: Final = 200_000
 """Log entries that are kept for a disk that may come back; the oldest are given up beyond."""
 
@@ -36,13 +36,13 @@ class Step:
     """What an input led to: to be written first, then emitted and broadcast."""
 
     changes: Changes
-    events: list[Event | Logged]
-    outgoing: list[Outgoing]
+    events: list[AnyEvent | Logged]
+    outgoing: Sequence[Outgoing]
     accepted: Accepted | None = None
     """The own message that is withdrawn if the step cannot be written."""
 
     @property
-    def is_awaited(self) -> bool:
+    def is_urgent(self) -> bool:
         """Whether anything waits for it to be written. That a message went out is no news that
         anything follows from."""
         if self.outgoing or self.accepted:
@@ -61,8 +61,8 @@ class UnwrittenSteps:
         self._archive = archive
         self._backoff = backoff
         self._waiting: deque[Step] = deque()
-        self.is_awaited = False
-        """Whether anything waits for a write; else the steps have time (`LEISURE_MS`)."""
+        self.is_urgent = False
+        """Whether anything waits for a write; else the steps have time (`WRITE_DELAY_MS`)."""
         self._batch = 0
         """Steps, of those that wait, that the present write ends."""
         self._writing = self._unwritten = Changes()
@@ -90,7 +90,7 @@ class UnwrittenSteps:
     def wakes_writer(self) -> bool:
         """Whether a writer that waits has a reason to go on: steps beyond the first one have its
         time."""
-        return self.is_awaited or len(self._waiting) == 1
+        return self.is_urgent or len(self._waiting) == 1
 
     @property
     def is_full(self) -> bool:
@@ -110,14 +110,14 @@ class UnwrittenSteps:
             return True
         self._archive.add(step.changes)
         self._waiting.append(step)
-        self.is_awaited = self.is_awaited or step.is_awaited
+        self.is_urgent = self.is_urgent or step.is_urgent
         return False
 
     def begin(self, now_ms: int, *, at_once: bool) -> Changes | None:
         """What to write now, in one transaction: all that waits. None where there is nothing, or a
         failing store is left alone for a while, though not where it must be `at_once`. `written` or
         `failed` must follow; then `finish`."""
-        self._batch, self.is_awaited = len(self._waiting), False
+        self._batch, self.is_urgent = len(self._waiting), False
         for step in self._waiting:
             if self._unwritten:
                 self._unwritten.add(step.changes)

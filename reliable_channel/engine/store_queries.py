@@ -1,7 +1,7 @@
 """What to ask Store, and how: the rules, without I/O.
 
 `runtime/store_client.py` asks over a transport, and simulations in virtual time. When a missing
-message is looked for is its policy's to say (`repairs.py`): by retrieval hint, and by topic and
+message is looked for is its policy's to say (`recovery.py`): by retrieval hint, and by topic and
 time where that fails. js-waku's hints never match (it stamps a message twice, once for the hint and
 once for the wire), so a hint is a first try and no more.
 """
@@ -12,9 +12,9 @@ from typing import Final
 
 from ..explanation import StoreSearch
 from ..sds.shares import in_turn
-from .repairs import RepairPlan, Repairs
+from .message_traces import MessageTraces
+from .recovery import RepairPlan, Repairs
 from .sync_core import SyncCore
-from .trails import Trails
 
 SKEW_MS: Final = 30_000
 """What other participants' clocks may differ: Store orders by the sender's time."""
@@ -58,12 +58,12 @@ Queries = Generator[Query, None, None]
 class StoreQueries:
     """What one participant has to ask Store; reads its core and never changes it."""
 
-    def __init__(self, core: SyncCore, repairs: Repairs, trails: Trails) -> None:
+    def __init__(self, core: SyncCore, repairs: Repairs, message_traces: MessageTraces) -> None:
         self.tick_ms = min(TICK_MS, repairs.retrieve_frequency_ms)
         """While something is missing, a round is due this often."""
         self._core = core
         self._repairs = repairs
-        self._trails = trails
+        self._message_traces = message_traces
         self._now_ms = 0
         """The time of the last call."""
         self._round: Iterator[Queries] | None = None
@@ -84,7 +84,7 @@ class StoreQueries:
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to ask for."""
-        return not (self.must_catch_up or self._core.is_missing_something)
+        return self._catch_up_from_ms is None and not self._core.is_missing_something
 
     def catch_up(self, since_ms: int) -> None:
         """Fetch all that was stored since `since_ms` in the next round."""
@@ -163,8 +163,8 @@ class StoreQueries:
             start_ms = min(plan.missing.since_ms for plan in by_time) - lookback_ms
             yield from self._ask(self._since(start_ms), by_time)
         unasked = still if self._is_refused and not by_time else by_time if rests else ()
-        put_off = {plan.message_id for plan in unasked}
-        self._repairs.looked(self._still_missing(still), put_off, self._now_ms)
+        deferred = {plan.message_id for plan in unasked}
+        self._repairs.tried(self._still_missing(still), deferred, self._now_ms)
 
     def _due(self) -> list[RepairPlan]:
         """What it is time to look for."""
@@ -220,7 +220,7 @@ class StoreQueries:
         remaining = {plan.message_id for plan in left or ()}
         for plan in plans:
             outcome = "not found" if plan.message_id in remaining else "found"
-            self._trails.searched(
+            self._message_traces.searched(
                 plan.message_id,
                 StoreSearch(
                     self._now_ms,
@@ -238,4 +238,4 @@ def _usable_hint(plan: RepairPlan) -> bytes | None:
 
 def _lookback_ms(plan: RepairPlan) -> int:
     """How far before it was noticed to search: further after 1, 2, 4, 8, … looks."""
-    return LOOKBACKS_MS[min(plan.looks.bit_length(), len(LOOKBACKS_MS) - 1)]
+    return LOOKBACKS_MS[min(plan.store_tries.bit_length(), len(LOOKBACKS_MS) - 1)]

@@ -9,25 +9,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from ..diagnostics import MessagePossiblyAcknowledged, MessageRejected
 from ..events import (
+    AnyEvent,
     DeliveryFailed,
     EphemeralReceived,
-    Event,
     MessageAcknowledged,
     MessageLost,
-    MessagePossiblyAcknowledged,
     MessageReceived,
-    MessageRejected,
 )
 from ..sds.changes import Row
 from ..sds.events import SdsEvent
 from ..sds.log.log import MessageLog
+from .pending_events import REPORTS, PendingEvents
 from .requests import Requests
 from .segments import Emitted, Segmentation
-from .unconfirmed import REPORTS, Unconfirmed
 
 
-class Sealed(NamedTuple):
+class EncryptedDelivery(NamedTuple):
     """A delivered message whose content is still encrypted, and the number of its delivery."""
 
     event: MessageReceived | EphemeralReceived
@@ -42,21 +41,23 @@ class Translation:
         requests: Requests,
         segmentation: Segmentation,
         *,
-        unconfirmed: Unconfirmed | None,
+        pending_events: PendingEvents | None,
         opens_contents: bool,
     ) -> None:
-        self.sealed: deque[Sealed] = deque()
-        """Deliveries to decrypt, in order; `opened` or `unopened` must follow for each."""
+        self.to_decrypt: deque[EncryptedDelivery] = deque()
+        """Deliveries to decrypt, in order; `decrypted` or `undecryptable` must follow for each."""
         self._requests = requests
         self._segmentation = segmentation
-        self._unconfirmed = unconfirmed
+        self._pending_events = pending_events
         self._opens_contents = opens_contents
 
-    def public(self, event: SdsEvent, now_ms: int) -> Iterable[Event]:
+    def public(self, event: SdsEvent, now_ms: int) -> Iterable[AnyEvent]:
         """What an event of the core means to the application."""
         match event:
             case MessageReceived():
-                number = 0 if self._unconfirmed is None else self._unconfirmed.delivered(event)
+                number = (
+                    0 if self._pending_events is None else self._pending_events.delivered(event)
+                )
                 return self._passed_on(event, number, now_ms)
             case EphemeralReceived():
                 return self._passed_on(event, 0, now_ms)
@@ -67,29 +68,33 @@ class Translation:
             case _:
                 return (event,)
 
-    def opened(self, sealed: Sealed, content: bytes, now_ms: int) -> Iterable[Event]:
+    def decrypted(
+        self, to_decrypt: EncryptedDelivery, content: bytes, now_ms: int
+    ) -> Iterable[AnyEvent]:
         """What a decrypted message completes."""
-        return self._joined(replace(sealed.event, content=content), sealed.number, now_ms)
+        return self._joined(replace(to_decrypt.event, content=content), to_decrypt.number, now_ms)
 
-    def unopened(self, rejected: MessageRejected, sealed: Sealed) -> Iterable[Event]:
+    def undecryptable(
+        self, rejected: MessageRejected, to_decrypt: EncryptedDelivery
+    ) -> Iterable[AnyEvent]:
         """A delivered message cannot be decrypted."""
-        return self._accounted([Emitted(rejected, (sealed.number,))])
+        return self._accounted([Emitted(rejected, (to_decrypt.number,))])
 
-    def refused(self, message_id: str, reason: str) -> Iterable[Event]:
+    def refused(self, message_id: str, reason: str) -> Iterable[AnyEvent]:
         """An own message will never go out."""
         failed = self._requests.refused(message_id, reason)
         return () if failed is None else self._reported(failed)
 
-    def on_deadline(self, now_ms: int) -> Iterable[Event]:
+    def on_deadline(self, now_ms: int) -> Iterable[AnyEvent]:
         """Incomplete payloads that took too long."""
         return self._accounted(self._segmentation.on_deadline(now_ms))
 
     def again(
         self, pending: Sequence[Row], log: MessageLog, now_ms: int
-    ) -> Iterator[Iterable[Event]]:
+    ) -> Iterator[Iterable[AnyEvent]]:
         """The events that were pending before a restart, one after the other."""
-        assert self._unconfirmed is not None
-        for event, number in self._unconfirmed.restore(pending, log):
+        assert self._pending_events is not None
+        for event, number in self._pending_events.restore(pending, log):
             if isinstance(event, MessageReceived):
                 yield self._passed_on(event, number, now_ms)
             else:
@@ -97,33 +102,33 @@ class Translation:
 
     def _passed_on(
         self, event: MessageReceived | EphemeralReceived, number: int, now_ms: int
-    ) -> Iterable[Event]:
+    ) -> Iterable[AnyEvent]:
         if not self._opens_contents:
             return self._joined(event, number, now_ms)
-        self.sealed.append(Sealed(event, number))
+        self.to_decrypt.append(EncryptedDelivery(event, number))
         return ()
 
     def _joined(
         self, event: MessageReceived | EphemeralReceived, number: int, now_ms: int
-    ) -> Iterable[Event]:
+    ) -> Iterable[AnyEvent]:
         if isinstance(event, EphemeralReceived):
             return (event,)
         return self._accounted(self._segmentation.join(event, now_ms, number))
 
-    def _accounted(self, emitted: Iterable[Emitted]) -> Iterable[Event]:
+    def _accounted(self, emitted: Iterable[Emitted]) -> Iterable[AnyEvent]:
         """Note which events account for which deliveries."""
-        if self._unconfirmed is None:
+        if self._pending_events is None:
             return [event for event, _ in emitted]
         events = []
         for event, numbers in emitted:
-            self._unconfirmed.account(event, numbers)
+            self._pending_events.account(event, numbers)
             events.append(event)
         return events
 
-    def _reported(self, *events: Event) -> Sequence[Event]:
+    def _reported(self, *events: AnyEvent) -> Sequence[AnyEvent]:
         """Note the reports that the application must not miss."""
-        if self._unconfirmed is not None:
+        if self._pending_events is not None:
             for event in events:
                 if isinstance(event, REPORTS):
-                    self._unconfirmed.report(event)
+                    self._pending_events.report(event)
         return events

@@ -12,7 +12,7 @@ from weakref import WeakSet
 import anyio
 
 from .._notifier import Notifier
-from ..events import Event, EventsMissed
+from ..events import AnyEvent, EventsMissed
 from .backlog import LASTING, Backlog, content_bytes
 
 BUFFER_LIMIT_BYTES: Final = 64 * 1024 * 1024
@@ -25,7 +25,7 @@ TRIM_AT_BYTES: Final = 1024 * 1024
 """The same for their content."""
 
 
-class Place(NamedTuple):
+class Cursor(NamedTuple):
     """A place in the stream: so many events come before it, and so many of them are lasting."""
 
     events: int = 0
@@ -50,7 +50,7 @@ class EventStream:
         limit: int,
         backlog: Backlog,
         *,
-        confirm: Callable[[Event], object] | None = None,
+        confirm: Callable[[AnyEvent], object] | None = None,
         fell_behind: Callable[[int, int], object] = lambda readers, unread: None,
     ) -> None:
         self.confirm: Final = confirm
@@ -59,23 +59,23 @@ class EventStream:
         self._limit = limit
         self._backlog = backlog
         self._fell_behind = fell_behind
-        self._buffer: deque[tuple[Event, Place, int]] = deque()
+        self._buffer: deque[tuple[AnyEvent, Cursor, int]] = deque()
         """The newest events, each with the place after it and the bytes of its content."""
         self._buffer_bytes = 0
-        self._start = Place()
+        self._start = Cursor()
         """Of the buffer's first event."""
-        self._end = Place()
-        self._unread = Place()
+        self._end = Cursor()
+        self._unread = Cursor()
         """The first event that no reader has read; followers do not count."""
         self._readers: WeakSet[EventReader] = WeakSet()
         # Weak, so that an abandoned iterator keeps no events; nothing else depends on it.
         self._changed = Notifier()
         self._closed = False
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: AnyEvent) -> None:
         """Add an event for every reader."""
         events, lasting = self._end
-        self._end = end = Place(events + 1, lasting + isinstance(event, LASTING))
+        self._end = end = Cursor(events + 1, lasting + isinstance(event, LASTING))
         size = content_bytes(event)
         self._buffer.append((event, end, size))
         self._buffer_bytes += size
@@ -110,7 +110,7 @@ class EventStream:
         """Events that the slowest reader has not read."""
         return max((self._end.events - r.place.events for r in self._readers), default=0)
 
-    async def next(self, reader: "EventReader") -> Event:
+    async def next(self, reader: "EventReader") -> AnyEvent:
         """Wait for a reader's next event.
 
         Raises:
@@ -143,14 +143,14 @@ class EventStream:
         if reader.claims and reader.place > self._unread:
             self._unread = reader.place
 
-    def _from_backlog(self, reader: "EventReader") -> Event | None:
+    def _from_backlog(self, reader: "EventReader") -> AnyEvent | None:
         """The next event of a reader behind the buffer; None where the buffer has it."""
         event = None
         while event is None and self._account(reader) < len(self._backlog):
             place = reader.place.lasting - self._first_kept
             event = self._backlog.event(place)
             if event is None or not reader.missed:
-                reader.place = Place(self._backlog.number(place) + 1, reader.place.lasting + 1)
+                reader.place = Cursor(self._backlog.number(place) + 1, reader.place.lasting + 1)
             if event is None:
                 reader.missed += 1
                 reader.missed_lasting += 1
@@ -173,7 +173,7 @@ class EventStream:
         if (dropped := self._first_kept - reader.place.lasting) > 0:
             reader.missed += dropped
             reader.missed_lasting += dropped
-            reader.place = Place(reader.place.events, self._first_kept)
+            reader.place = Cursor(reader.place.events, self._first_kept)
         return reader.place.lasting - self._first_kept
 
     @property
@@ -196,7 +196,7 @@ class EventStream:
         while self._start.events < needed:
             self._take_oldest()
 
-    def _take_oldest(self) -> Event:
+    def _take_oldest(self) -> AnyEvent:
         event, self._start, size = self._buffer.popleft()
         self._buffer_bytes -= size
         return event
@@ -219,14 +219,14 @@ class EventStream:
             self._fell_behind(len(slow), self._end.events - slowest)
 
 
-class EventReader(AsyncIterator[Event]):
+class EventReader(AsyncIterator[AnyEvent]):
     """Events of a channel in their order, until the channel or the reader is closed.
 
     Iterate over it with `async for`. In `async with`, it is closed at the end of the block, also
     where the loop was left earlier. A reader must not be used by two tasks at once.
     """
 
-    def __init__(self, stream: EventStream, place: Place, *, confirm: bool, claims: bool) -> None:
+    def __init__(self, stream: EventStream, place: Cursor, *, confirm: bool, claims: bool) -> None:
         self.place = place
         self.accounted = place
         """Up to here it is counted what the reader missed."""
@@ -237,13 +237,13 @@ class EventReader(AsyncIterator[Event]):
         """Whether an event that this reader has read is read."""
         self._stream = stream
         self._confirm = confirm
-        self._given: Event | None = None
+        self._given: AnyEvent | None = None
         self.is_closed = False
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> AnyEvent:
         """Confirm the event before, and wait for the next one."""
         if self._given is not None:
             if self._stream.confirm is not None:

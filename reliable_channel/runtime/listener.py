@@ -7,8 +7,8 @@ import anyio
 from ..engine.sync_core import Arrival, Outcome
 from ..transport.base import Received, Source, TransportError
 from .driver import Driver
-from .stages import Foreign, Parcel, Stages
-from .wiring import Wiring
+from .stages import Frame, NotForUs, Stages
+from .task_context import TaskContext
 
 _OWN: Final = Arrival(Outcome.OWN)
 
@@ -32,19 +32,19 @@ class Intake:
         payload = received.payload
         if self._stages.change_anything:
             try:
-                payload, _ = await self._stages.inward(Parcel(payload, received.meta))
-            except Foreign:
+                payload, _ = await self._stages.inward(Frame(payload, received.meta))
+            except NotForUs:
                 engine.counters.foreign += 1
                 # Not remembered: a key that opens it may yet come (rotation), and Store give it
                 # again.
                 return Arrival(Outcome.REJECTED)
-        return self._driver.came(payload, received)
+        return self._driver.take(payload, received)
 
 
 class Listener:
     """The task that listens."""
 
-    def __init__(self, wiring: Wiring, intake: Intake) -> None:
+    def __init__(self, wiring: TaskContext, intake: Intake) -> None:
         self._wiring = wiring
         self._driver = wiring.driver
         self._engine = wiring.driver.engine
@@ -65,6 +65,7 @@ class Listener:
                 continue
             self._backoff.reset()
             outage = self._health.succeeded("receive") is not None
+            now_ms = self._driver.now_ms()
             for received in batch.messages:
                 arrival = await self._intake.take(received)
                 if confirmation.came_live(received.message_hash, arrival):
@@ -73,6 +74,6 @@ class Listener:
                 engine.counters.outages += outage
                 engine.counters.gaps += bool(batch.gap)
                 self._driver.catch_up(self._last_look_ms)
-            self._last_look_ms = self._driver.now_ms()
-            engine.listened(self._last_look_ms)
+            self._last_look_ms = now_ms
+            engine.listened(now_ms)
             await self._wiring.writable()

@@ -11,8 +11,8 @@ from ..engine.outbox import FRESH_NS, Item
 from ..sds.events import OutgoingKind
 from ..transport.base import Envelope, TransportError
 from .budget_file import BudgetFile
-from .stages import Parcel, StageFailed, Stages
-from .wiring import Wiring
+from .stages import Frame, StageError, Stages
+from .task_context import TaskContext
 
 CONCURRENCY: Final = 4
 """Messages on their way to the node at a time; the core restores the order."""
@@ -23,7 +23,7 @@ class Publisher:
 
     def __init__(
         self,
-        wiring: Wiring,
+        wiring: TaskContext,
         stages: Stages,
         *,
         wall_ns: Callable[[], int],
@@ -47,7 +47,7 @@ class Publisher:
             try:
                 envelope = await self._envelope(item)
                 published = await self._transport.publish(envelope) or envelope
-            except StageFailed as error:
+            except StageError as error:
                 self._refuse(item, str(error))
             except TransportError as error:
                 if not error.retryable:
@@ -63,7 +63,7 @@ class Publisher:
             else:
                 backoff.reset()
                 self._health.succeeded("send")
-                self._driver.went(item, published)
+                self._driver.published(item, published)
 
     async def _next(self) -> Item:
         """Wait for the next message that may go out."""
@@ -107,8 +107,7 @@ class Publisher:
 
     def _refuse(self, item: Item, reason: str) -> None:
         self._engine.outbox.done()
-        self._engine.refused(item.outgoing, reason)
-        self._driver.finish()
+        self._driver.refused(item.outgoing, reason)
 
     def _keep(self, item: Item, envelope: Envelope) -> None:
         """See that a message that the node did not take goes again, where it is to."""
@@ -124,7 +123,7 @@ class Publisher:
         outgoing = item.outgoing
         payload, meta = outgoing.data, b""
         if self._stages.change_anything:
-            payload, meta = await self._stages.outward(Parcel(payload))
+            payload, meta = await self._stages.outward(Frame(payload))
         envelope = self._transport.envelope(
             payload,
             timestamp_ns=item.stamp_ns(self._wall_ns()),

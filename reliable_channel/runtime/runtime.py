@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
-from dataclasses import asdict
 from functools import partial
 from random import Random
 from time import monotonic_ns, time_ns
@@ -14,6 +13,8 @@ from anyio.abc import TaskGroup
 from .._contracts.signing import Signing
 from .._message_log import Log
 from .._monotonic_wall_clock import MonotonicWallClock
+from ..config import flat
+from ..diagnostics import JournalDegraded, ReaderFellBehind
 from ..engine.engine import Engine, is_restart, spent_in
 from ..engine.rate_limit import Budget
 from ..engine.requests import Accepted
@@ -21,7 +22,7 @@ from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
 from ..engine.sync_core import CoreContext, Policies, SyncCore
 from ..errors import StateCorrupt
-from ..events import Event, JournalDegraded, ReaderFellBehind
+from ..events import AnyEvent
 from ..explanation import Explanation
 from ..health import ChannelHealth
 from ..options import ChannelOptions
@@ -42,7 +43,7 @@ from .publisher import CONCURRENCY, Publisher
 from .stages import ContentStages, Stages
 from .state_writer import OpenState, StateWriter
 from .store_client import StoreClient
-from .wiring import Wiring
+from .task_context import TaskContext
 
 if TYPE_CHECKING:
     from .journal import Journal
@@ -125,9 +126,9 @@ class Runtime:
             spent=spent,
         )
         self._stream = EventStream(
-            options.event_buffer_limit,
+            options.limits.events,
             Backlog(self._content),
-            confirm=None if state is None else self._confirm,
+            confirm=None if state is None else lambda event: self._driver.confirm(event),
             fell_behind=self._fell_behind,
         )
         self._content_topic, self._channel_id = content_topic, channel_id
@@ -153,7 +154,7 @@ class Runtime:
             enough_nodes=options.redundancy,
         )
         intake = Intake(driver, stages)
-        wiring = Wiring(driver, transport, health, writer, random.random)
+        wiring = TaskContext(driver, transport, health, writer, random.random)
         self._publisher = Publisher(
             wiring,
             stages,
@@ -237,8 +238,7 @@ class Runtime:
         if self._state is None:
             for outgoing in self.engine.outbox.undispatched():
                 reason = "the channel was closed before the transport took it"
-                self.engine.refused(outgoing, reason)
-                self._driver.finish()
+                self._driver.refused(outgoing, reason)
         if self._journal is not None:
             self._journal.closed(self._driver.now_ms())
         self._log.closed()
@@ -257,14 +257,11 @@ class Runtime:
             segments = engine.split(payload)
             engine.check_writable()
             if self._contents is None or not payload:
-                now_ns = driver.now_ns()
-                accepted = engine.send(segments, now_ns, idempotency_key)
+                accepted = driver.send(payload, segments, idempotency_key)
             else:
                 async with self._contents.in_order:
-                    segments = await self._contents.seal(segments)
-                    now_ns = driver.now_ns()
-                    accepted = engine.send(segments, now_ns, idempotency_key)
-            driver.finish(now_ns // 1_000_000)
+                    segments = await self._contents.encrypt(segments)
+                    accepted = driver.send(payload, segments, idempotency_key)
         if self._writer is None:
             await anyio.lowlevel.checkpoint()
         else:
@@ -276,15 +273,12 @@ class Runtime:
     async def send_ephemeral(self, content: bytes) -> str:
         """Accept an ephemeral message, or drop it with an event where the budget runs short."""
         if self._contents is not None and content:
-            (content,) = await self._contents.seal([content])
-        message_id = self.engine.send_ephemeral(content, self._driver.now_ns())
-        self._driver.finish()
-        return message_id
+            (content,) = await self._contents.encrypt([content])
+        return self._driver.send_ephemeral(content)
 
     async def cancel(self, message_ids: Sequence[str]) -> bool:
         """Stop publishing and retrying a request; return whether it was pending."""
-        was_pending = self.engine.cancel(message_ids)
-        self._driver.finish()
+        was_pending = self._driver.cancel(message_ids)
         if self._writer is not None:
             await self._writer.written()
         return was_pending
@@ -304,9 +298,9 @@ class Runtime:
             log if own else None,
         )
 
-    async def confirm(self, event: Event) -> None:
+    async def confirm(self, event: AnyEvent) -> None:
         """The application has handled an event; return once that is written."""
-        self._confirm(event)
+        self._driver.confirm(event)
         if self._writer is not None:
             await self._writer.written()
 
@@ -350,7 +344,7 @@ class Runtime:
         if self._journal is not None and self._journal.gap is not None:
             warnings.append(f"journal: {self._journal.gap.reason}")
         status, unread = self.sync_status.current(), self._stream.behind
-        if unread > self.options.event_buffer_limit:
+        if unread > self.options.limits.events:
             warnings.append(f"a reader of events() is {unread} events behind")
         if status.different_from:
             lost = ", and no participant can repair that" if status.repair_failed else ""
@@ -382,21 +376,17 @@ class Runtime:
             at_ms=now_ms,
             wanted_from_ms=None if goes_on else self._listen_from_ms,
             log_length=len(log),
-            options=asdict(self.options),
+            options=flat(self.options),
             has_store=self._asks_store,
         )
         if goes_on:
             self._journal.restored(log, now_ms)
 
-    def _confirm(self, event: Event) -> None:
-        if self.engine.confirm(event):
-            self._driver.finish()
-
     def _journal_degraded(self, error: OSError) -> None:
-        self._driver.show(JournalDegraded(str(error)), self._driver.now_ms())
+        self._driver.emit_now(JournalDegraded(str(error)), self._driver.now_ms())
 
     def _fell_behind(self, readers: int, unread: int) -> None:
-        self._driver.show(ReaderFellBehind(readers, unread), self._driver.now_ms())
+        self._driver.emit_now(ReaderFellBehind(readers, unread), self._driver.now_ms())
 
     def _content(self, message_id: str) -> bytes | None:
         """The payload of a message in the log, if it is whole in one segment."""

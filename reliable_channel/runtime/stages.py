@@ -19,7 +19,7 @@ from ..errors import EncryptionFailed
 from .driver import Driver
 
 
-class Parcel(NamedTuple):
+class Frame(NamedTuple):
     """What a Waku message carries of ours."""
 
     payload: bytes
@@ -27,78 +27,78 @@ class Parcel(NamedTuple):
     """Beside the payload, in clear, at most 64 bytes."""
 
 
-class StageFailed(Exception):
+class StageError(Exception):
     """A stage could not pass a parcel on; the message is not sent, least of all in clear."""
 
 
-class Foreign(Exception):
+class NotForUs(Exception):
     """A parcel that is not for this channel; it is dropped silently and counted."""
 
 
 class Stage(Protocol):
     """One step on the way out and its reverse on the way in."""
 
-    async def outward(self, parcel: Parcel) -> Parcel:
+    async def outward(self, parcel: Frame) -> Frame:
         """Pass a parcel on towards the transport."""
         ...
 
-    async def inward(self, parcel: Parcel) -> Parcel:
+    async def inward(self, parcel: Frame) -> Frame:
         """Pass a parcel on towards the core.
 
         Raises:
-            Foreign: it is not for this channel.
+            NotForUs: it is not for this channel.
         """
         ...
 
 
-class Sealing:
+class EncryptStage:
     """Encrypts whole SDS messages. What cannot be opened is for others, or forged."""
 
     def __init__(self, encryption: Encryption) -> None:
         self._encryption = encryption
 
-    async def outward(self, parcel: Parcel) -> Parcel:
+    async def outward(self, parcel: Frame) -> Frame:
         """Encrypt.
 
         Raises:
-            StageFailed: the encryption raised something.
+            StageError: the encryption raised something.
         """
         try:
             return parcel._replace(payload=await self._encryption.encrypt(parcel.payload))
         except Exception as error:  # given code: whatever it raises is this message's failure
-            raise StageFailed(f"encryption failed: {error!r}") from error
+            raise StageError(f"encryption failed: {error!r}") from error
 
-    async def inward(self, parcel: Parcel) -> Parcel:
+    async def inward(self, parcel: Frame) -> Frame:
         """Open.
 
         Raises:
-            Foreign: it does not open.
+            NotForUs: it does not open.
         """
         try:
             return parcel._replace(payload=await self._encryption.decrypt(parcel.payload))
         except DecryptionFailed as error:
-            raise Foreign(str(error)) from error
+            raise NotForUs(str(error)) from error
 
 
-class Marking:
+class MarkerStage:
     """Distinguishes reliable-channel messages from others on the topic (LIP 173, wire marker)."""
 
     def __init__(self, marker: bytes, *, required: bool) -> None:
         self._marker = marker
         self._required = required
 
-    async def outward(self, parcel: Parcel) -> Parcel:
+    async def outward(self, parcel: Frame) -> Frame:
         """Attach the marker."""
         return parcel._replace(meta=self._marker)
 
-    async def inward(self, parcel: Parcel) -> Parcel:
+    async def inward(self, parcel: Frame) -> Frame:
         """Check the marker.
 
         Raises:
-            Foreign: it is missing or another one.
+            NotForUs: it is missing or another one.
         """
         if self._required and parcel.meta != self._marker:
-            raise Foreign(f"the marker is {parcel.meta!r}")
+            raise NotForUs(f"the marker is {parcel.meta!r}")
         return parcel
 
 
@@ -110,17 +110,17 @@ class Stages:
         self.change_anything: Final = bool(self._stages)
         """Whether there is a stage at all."""
 
-    async def outward(self, parcel: Parcel) -> Parcel:
+    async def outward(self, parcel: Frame) -> Frame:
         """From the core to the transport."""
         for stage in self._stages:
             parcel = await stage.outward(parcel)
         return parcel
 
-    async def inward(self, parcel: Parcel) -> Parcel:
+    async def inward(self, parcel: Frame) -> Frame:
         """From the transport to the core.
 
         Raises:
-            Foreign: it is not for this channel.
+            NotForUs: it is not for this channel.
         """
         for stage in reversed(self._stages):
             parcel = await stage.inward(parcel)
@@ -136,51 +136,50 @@ class ContentStages:
         """Held from encryption to `send`, so that messages are logged in the order of the calls."""
         self._stages = stages
 
-    async def seal(self, contents: Sequence[bytes]) -> list[bytes]:
+    async def encrypt(self, contents: Sequence[bytes]) -> list[bytes]:
         """Encrypt all contents of a message before any of it goes anywhere.
 
         Raises:
             EncryptionFailed: nothing was sent.
         """
         try:
-            return [(await self._stages.outward(Parcel(content))).payload for content in contents]
-        except StageFailed as error:
+            return [(await self._stages.outward(Frame(content))).payload for content in contents]
+        except StageError as error:
             raise EncryptionFailed(f"nothing was sent: {error}") from error
 
     async def run(self, driver: Driver) -> None:
         """Decrypt what was delivered and hand it on, one after the other, for ever."""
         engine = driver.engine
         while True:
-            while not engine.sealed:
-                await driver.to_open.wait()
-            sealed = engine.sealed[0]
+            while not engine.to_decrypt:
+                await driver.to_decrypt.wait()
+            to_decrypt = engine.to_decrypt[0]
             try:
-                content = await self._opened(sealed.event.content)
-            except Foreign as error:
-                engine.unopened(sealed, str(error))
+                content = await self._decrypted(to_decrypt.event.content)
+            except NotForUs as error:
+                driver.undecryptable(to_decrypt, str(error))
             else:
-                engine.opened(sealed, content, driver.now_ms())
-            driver.finish()
-            engine.sealed.popleft()
+                driver.decrypted(to_decrypt, content)
+            engine.to_decrypt.popleft()
 
     async def open(self, content: bytes) -> bytes | None:
         """Decrypt the content of a log entry; None where the key does not open it."""
         try:
-            return await self._opened(content)
-        except Foreign:
+            return await self._decrypted(content)
+        except NotForUs:
             return None
 
-    async def _opened(self, content: bytes) -> bytes:
-        return (await self._stages.inward(Parcel(content))).payload
+    async def _decrypted(self, content: bytes) -> bytes:
+        return (await self._stages.inward(Frame(content))).payload
 
 
 def content_chain(encryption: Encryption | None) -> ContentStages | None:
     """Encrypt → SDS, or None where that is not asked for."""
-    return None if encryption is None else ContentStages(Stages([Sealing(encryption)]))
+    return None if encryption is None else ContentStages(Stages([EncryptStage(encryption)]))
 
 
 def chain(encryption: Encryption | None, marker: bytes | None, *, marker_required: bool) -> Stages:
     """SDS → encrypt → marker; what is not asked for is left out."""
-    sealing = [Sealing(encryption)] if encryption is not None else []
-    marking = [Marking(marker, required=marker_required)] if marker is not None else []
-    return Stages([*sealing, *marking])
+    encrypt = [EncryptStage(encryption)] if encryption is not None else []
+    marking = [MarkerStage(marker, required=marker_required)] if marker is not None else []
+    return Stages([*encrypt, *marking])

@@ -14,7 +14,7 @@ import anyio
 from .._contracts.state_store import Identity, QuickStateStore, Saved, StateStore
 from .._notifier import Notifier, asyncio_loop
 from ..engine.archive_overlay import ArchiveOverlay
-from ..engine.steps import LEISURE_MS
+from ..engine.steps import WRITE_DELAY_MS
 from ..errors import StateError
 from ..sds.changes import Changes
 from .driver import Driver
@@ -139,8 +139,8 @@ class StateWriter:
         if steps.ended >= until:
             await anyio.lowlevel.checkpoint()
         while steps.ended < until:
-            if steps and not steps.is_awaited:
-                steps.is_awaited = True
+            if steps and not steps.is_urgent:
+                steps.is_urgent = True
                 self._driver.to_write.notify()
             await self._progressed.wait()
 
@@ -152,7 +152,7 @@ class StateWriter:
     async def run(self) -> None:
         """Write for ever."""
         while True:
-            if self._steps.is_awaited:
+            if self._steps.is_urgent:
                 await anyio.lowlevel.checkpoint()
             else:
                 await self._wait()
@@ -177,7 +177,7 @@ class StateWriter:
         now_ms = driver.now_ms()
         due = engine.end_write(now_ms, tried=changes is not None, failure=failure)
         self._is_unfinished = False
-        driver.let_out(due, now_ms)
+        driver.release(due, now_ms)
         self._progressed.notify()
 
     async def _write(self, changes: Changes) -> None:
@@ -199,8 +199,8 @@ class StateWriter:
             await to_write.wait(
                 None if retry_at_ms is None else max(0, retry_at_ms - now_ms) / 1000
             )
-        if steps and not steps.is_awaited:
-            await to_write.wait(LEISURE_MS / 1000)
+        if steps and not steps.is_urgent:
+            await to_write.wait(WRITE_DELAY_MS / 1000)
 
 
 def _caller_into_loop() -> Callable[[Callable[[], object]], object]:

@@ -11,7 +11,7 @@ from ..engine.store_queries import ByHash, ByTime, Query
 from ..engine.sync_core import Outcome
 from ..transport.base import Received, StoreUnavailable, renew
 from .listener import Intake
-from .wiring import Wiring
+from .task_context import TaskContext
 
 GRACE_S: Final = 2.0
 """How long what Store has may still be on its way to us."""
@@ -22,7 +22,7 @@ LOOK_LIMIT: Final = 2_000
 class StoreClient:
     """Two tasks: `fetch` obeys the engine's queries, `confirm` looks for own messages."""
 
-    def __init__(self, wiring: Wiring, intake: Intake) -> None:
+    def __init__(self, wiring: TaskContext, intake: Intake) -> None:
         self._wiring = wiring
         self._driver = wiring.driver
         self._engine = wiring.driver.engine
@@ -92,17 +92,14 @@ class StoreClient:
         pages = self._transport.by_time(start_ms * 1_000_000, (now_ms + SKEW_MS) * 1_000_000)
         async with aclosing(pages):
             async for page in pages:
-                for received in page:
-                    engine.in_store(received.message_hash)
-                self._driver.finish()
+                self._driver.in_store(received.message_hash for received in page)
                 others += [each for each in page if not engine.is_known(each.message_hash)]
                 looked_at += len(page)
                 if looked_at >= LOOK_LIMIT:
                     reached_ns = page[-1].timestamp_ns
                     break
         self._health.succeeded("store")
-        engine.looked_into_store(reached_ns, self._driver.now_ms())
-        self._driver.finish()
+        self._driver.store_checked(reached_ns)
         return others
 
     async def _take_missed(self, others: list[Received]) -> None:

@@ -2,12 +2,13 @@
 
 from collections import deque
 
+from .agenda import Slot
 from .events import MessageLost, MessageReceived
 from .log.entry import LogEntry
 from .message import HistoryEntry, MessageKind
 from .references.incoming import ParkedMessage, in_log_order
 from .state import ChannelState
-from .states import Event
+from .states import Trigger
 
 JOINING_TIMEOUT_MS = 300_000
 """How long earlier messages are looked for where missing ones are waited for without end."""
@@ -18,7 +19,6 @@ class Delivery:
 
     def __init__(self, state: ChannelState) -> None:
         self._state = state
-        self.sweep_at_ms: int | None = None
 
     def deliver(self, first: ParkedMessage) -> None:
         """Deliver a message, and those whose last dependency it was (LIP 109, Deliver Message).
@@ -36,7 +36,7 @@ class Delivery:
                 state.referable_syncs.add(message_id)
             else:
                 self._log(parked)
-            state.moved(message_id, Event.COMPLETE)
+            state.on_transition(message_id, Trigger.COMPLETE)
             durably = state.options.repair.cache_durably
             state.repair_cache.add(message_id, parked.data, durably=durably)
             released = state.incoming_buffer.mark_delivered(message_id)
@@ -73,25 +73,24 @@ class Delivery:
         buffer = self._state.incoming_buffer
         self._state.joining.mark_historic(message_id)
         buffer.arrived(message_id)
-        self._state.moved(message_id, Event.UNWANTED)
+        self._state.on_transition(message_id, Trigger.UNWANTED)
         for parked in in_log_order(buffer.mark_delivered(message_id)):
             self.deliver(buffer.take(parked.message.message_id))
 
-    def give_up(self, entry: HistoryEntry, reason: str, event: Event) -> None:
+    def give_up(self, entry: HistoryEntry, reason: str, event: Trigger) -> None:
         """Declare a missing message lost, and deliver messages that waited for nothing else."""
         self._state.emit(
             MessageLost(entry.message_id, entry.sender_id, entry.retrieval_hint, reason)
         )
         self._state.counters.lost += 1
         ready = self._state.incoming_buffer.give_up(entry)
-        self._state.moved(entry.message_id, event)
+        self._state.on_transition(entry.message_id, event)
         for parked in in_log_order(ready):
             if parked.message.message_id in self._state.incoming_buffer.parked:
                 self.deliver(self._state.incoming_buffer.take(parked.message.message_id))
 
-    def sweep(self, now_ms: int) -> list[HistoryEntry]:
-        """Deliver what is ready, give up what is overdue, and return the entries that are still
-        missing."""
+    def sweep(self, now_ms: int) -> None:
+        """Deliver what is ready and give up what is overdue."""
         state = self._state
         buffer, timeout_ms = (
             state.incoming_buffer,
@@ -103,19 +102,19 @@ class Delivery:
         state.joining.expire(now_ms, timeout_ms or JOINING_TIMEOUT_MS)
         if timeout_ms:
             for entry in buffer.overdue(now_ms, timeout_ms):
-                self.give_up(entry, f"not found within {timeout_ms} ms", Event.TIMEOUT)
+                self.give_up(entry, f"not found within {timeout_ms} ms", Trigger.TIMEOUT)
             for stuck in buffer.deadlocked(now_ms, timeout_ms):
                 for dependency in sorted(stuck.unmet):
                     # Giving up the one before may have delivered this one, which waited for it.
                     if dependency in stuck.unmet:
                         reason = "it waits for a message that waits for it"
-                        self.give_up(HistoryEntry(dependency), reason, Event.CYCLE)
-        self.sweep_at_ms = None
-        if buffer.parked or buffer.missing or buffer.unseen or state.joining.presumed:
+                        self.give_up(HistoryEntry(dependency), reason, Trigger.CYCLE)
+        state.agenda.plan(Slot.SWEEP, None)
+        if buffer.parked or buffer.missing or buffer.queued or state.joining.presumed:
             self.plan_sweep(now_ms)
-        return [missing.entry for missing in buffer.missing.values()]
 
     def plan_sweep(self, now_ms: int) -> None:
         """See that a sweep comes, now that something waits."""
-        if self.sweep_at_ms is None:
-            self.sweep_at_ms = now_ms + self._state.options.sweep_in_buf_interval_ms
+        agenda = self._state.agenda
+        if not agenda.is_planned(Slot.SWEEP):
+            agenda.plan(Slot.SWEEP, now_ms + self._state.options.sweep_in_buf_interval_ms)

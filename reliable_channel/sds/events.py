@@ -47,7 +47,7 @@ class Outgoing:
     data: bytes
     timestamp_ns: int | None = None
     """The time from which a new message's id was made; peers check the id with it."""
-    is_spare: bool = False
+    is_redundant: bool = False
     """Whether it may be dropped where a rate limit is short: a copy ahead of requests, or a
     sync that asks for nothing."""
 
@@ -273,7 +273,7 @@ class RepairBudgetReached:
 
     Requests stay unanswered, and may be sent again. Messages of bundles are dropped, and may be
     broadcast again. Emitted once a minute for each participant. Raise
-    `repair_requester_answers_per_minute` and its siblings if honest participants need more.
+    `repair.requester_answers_per_minute` and its siblings if honest participants need more.
     """
 
     wire_name: ClassVar[str] = "repair_budget_reached"

@@ -8,11 +8,11 @@ draws random numbers except from `random`, or waits.
 Source: LIP 109 (SDS) and the SDS-R implementation guide; section names in comments are theirs.
 """
 
-from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
+from .agenda import Agenda, Slot
 from .changes import CHANNEL, NO_RECORDER, Changes, LogKey, Recorder, Tables
 from .delivery import Delivery
 from .events import (
@@ -26,26 +26,23 @@ from .events import (
 from .ids import IdFunction
 from .log.archive import NO_ARCHIVE, LogArchive
 from .log.entry import LogEntry
-from .message import HistoryEntry
 from .options import SdsOptions
 from .outgoing import OutgoingEntry
 from .profile import SPEC, WireProfile, understood
 from .receiving import Arrival, Outcome, Receiver
 from .references.incoming import MissingEntry
 from .restoring import restore
-from .search import References
+from .search import ReferenceSearch
 from .sending import Sender
 from .signing import Signing
 from .state import ChannelState
 from .statistics import Progress, SdsStatistics
-from .sync import Heard, Random, SyncTimer, make_schedule
+from .sync import Random, SyncTimer, SyncTrigger, make_schedule
 
 if TYPE_CHECKING:
     from .adaptive.tuner import Tuner
 
 __all__ = ["Arrival", "Outcome", "SdsProtocol"]
-
-_T = TypeVar("_T")
 
 OPENED: Final = 64
 """Messages of bundles that are taken in one step, where there is no archive."""
@@ -85,21 +82,31 @@ class SdsProtocol:
     ) -> None:
         self.options = options = options or profile.options
         self.profile = profile
-        self._tuner = _tuner(options, profile, random) if options.self_tuning else None
+        self.agenda = Agenda()
+        """When `on_deadline` must be called next: `agenda.next_ms`."""
+        self._tuner = _tuner(options, profile, random, self.agenda) if options.self_tuning else None
         if self._tuner is not None:
             timer: SyncTimer = self._tuner.sync_timer
         else:
             schedule = make_schedule(options.sync_schedule, options.sync_min_interval_ms, random)
-            timer = SyncTimer(schedule)
+            timer = SyncTimer(schedule, self.agenda)
         self._state = state = ChannelState(
-            *(channel_id, sender_id, options, profile, timer, now_ms, recorder, archive),
-            self._tuner,
+            channel_id=channel_id,
+            sender_id=sender_id,
+            options=options,
+            profile=profile,
+            sync_timer=timer,
+            agenda=self.agenda,
+            now_ms=now_ms,
+            recorder=recorder,
+            archive=archive,
+            tuner=self._tuner,
             rebuilds=signing is None and not require_signatures,
         )
         self._sender = Sender(state, id_function or profile.id_function, random, signing)
         self._delivery = Delivery(state)
         self._listen_to = understood(profile) if listen_to is None else tuple(listen_to)
-        self._references = References(state, self._delivery)
+        self._references = ReferenceSearch(state, self._delivery)
         self._receiver = Receiver(
             state,
             self._delivery,
@@ -107,18 +114,16 @@ class SdsProtocol:
             self._listen_to,
             signing if require_signatures else None,
         )
-        self._repair_sync_not_before_ms = 0
-        self._sends_syncs = bool(options.sync_min_interval_ms) or not profile.refers_to_syncs
-        """Else requests ride on content alone."""
         self._recorded_clock: int | None = None
-        self._trim_at_ms = now_ms
+        if options.limits.retention_ms:
+            self.agenda.plan(Slot.TRIM, now_ms)
         # Open to read; only the core writes.
         self.channel_id, self.sender_id = channel_id, sender_id
         self.clock, self.log, self.bloom_filter = state.clock, state.log, state.bloom_filter
         self.outgoing_buffer, self.incoming_buffer = state.outgoing_buffer, state.incoming_buffer
         self.repair_requests, self.repair_responses = state.repair_requests, state.repair_responses
         self.participants, self.counters = state.participants, state.counters
-        timer.restart(Heard.START, now_ms)
+        timer.restart(SyncTrigger.START, now_ms)
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
         """Begin as before a restart: with the rows that were recorded, and the newest entries of
@@ -216,54 +221,36 @@ class SdsProtocol:
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` must be called next, or None while there is nothing to wait for."""
-        first_ms = self._trim_at_ms if self.options.retention_ms else None
-        if self._sends_syncs and (due_ms := self.repair_requests.next_deadline_ms()) is not None:
-            due_ms = max(due_ms, self._repair_sync_not_before_ms)
-            first_ms = due_ms if first_ms is None else min(first_ms, due_ms)
-        # Called after each step: a loop, not a generator in `min`.
-        for due_ms in (
-            self._state.sync_timer.due_ms,
-            self._delivery.sweep_at_ms,
-            self._references.due_ms,
-            self.outgoing_buffer.next_deadline_ms(),
-            self.repair_responses.next_deadline_ms(),
-            *(() if self._tuner is None else self._tuned_deadlines(self._tuner)),
-        ):
-            if due_ms is not None and (first_ms is None or due_ms < first_ms):
-                first_ms = due_ms
-        return first_ms
+        return self.agenda.next_ms
 
     def on_deadline(self, now_ms: int) -> None:
         """Do all that is due."""
-        if self.options.retention_ms and self._trim_at_ms <= now_ms:
-            self._trim_at_ms = now_ms + TRIM_INTERVAL_MS
-            self.log.forget_before(now_ms - self.options.retention_ms)
-        self.sweep_outgoing(now_ms)
-        self.sweep_repair(now_ms)
+        agenda = self.agenda
+        if agenda.is_due(Slot.TRIM, now_ms):
+            agenda.plan(Slot.TRIM, now_ms + TRIM_INTERVAL_MS)
+            self.log.forget_before(now_ms - self.options.limits.retention_ms)
+        self._sweep_outgoing(now_ms)
+        self._sweep_repair(now_ms)
         if self._tuner is not None:
             self._sweep_copies(self._tuner, now_ms)
             self._reconcile(now_ms)
-        if (follow_ms := self._references.due_ms) is not None and follow_ms <= now_ms:
+        if agenda.is_due(Slot.FOLLOW, now_ms):
             self._references.follow(now_ms)
-        sweep_at_ms, sync_at_ms = self._delivery.sweep_at_ms, self._state.sync_timer.due_ms
-        if sweep_at_ms is not None and sweep_at_ms <= now_ms:
-            self.sweep_incoming(now_ms)
+        sync_is_due = agenda.is_due(Slot.SYNC, now_ms)
+        if agenda.is_due(Slot.SWEEP, now_ms):
+            self._sweep_incoming(now_ms)
         # SDS-R, Periodic Sync: a due request is sent whether or not others sent a sync lately.
-        asks = (
-            self._sends_syncs
-            and self.repair_requests.is_due(now_ms)
-            and self._repair_sync_not_before_ms <= now_ms
-        )
-        if asks or (sync_at_ms is not None and sync_at_ms <= now_ms):
-            self._state.sync_timer.restart(Heard.OWN_SYNC, now_ms)
+        asks = agenda.is_due(Slot.REPAIR_REQUEST, now_ms)
+        if asks or sync_is_due:
+            self._state.sync_timer.restart(SyncTrigger.OWN_SYNC, now_ms)
             self.send_sync(now_ms)
         if asks:
             pause_ms = self.options.repair.sweep_interval_ms
             if self._tuner is not None:
                 pause_ms = self._tuner.request_pause_ms(now_ms)
-            self._repair_sync_not_before_ms = now_ms + pause_ms
+            self.repair_requests.pause(now_ms + pause_ms)
 
-    def sweep_outgoing(self, now_ms: int) -> None:
+    def _sweep_outgoing(self, now_ms: int) -> None:
         """Send again what is due; give up, with an event, what was sent often enough."""
         for entry in self.outgoing_buffer.due(now_ms):
             if self._has_attempts(entry, now_ms):
@@ -288,14 +275,7 @@ class SdsProtocol:
         """Broadcast own messages again, acknowledged or not."""
         for message_id in tuner.take_copies(now_ms):
             if data := self._state.held(message_id):
-                self._state.broadcast(OutgoingKind.REPAIR, message_id, data, is_spare=True)
-
-    def _tuned_deadlines(self, tuner: "Tuner") -> Sequence[int | None]:
-        reconciliation = self._state.reconciliation
-        return (
-            tuner.next_copy_ms(),
-            None if reconciliation is None else reconciliation.next_deadline_ms(),
-        )
+                self._state.broadcast(OutgoingKind.REPAIR, message_id, data, is_redundant=True)
 
     def _reconcile(self, now_ms: int) -> None:
         if (reconciliation := self._state.reconciliation) is None:
@@ -322,16 +302,15 @@ class SdsProtocol:
         parked = self.incoming_buffer.parked.get(message_id)
         return None if parked is None else (parked.message.lamport_timestamp or 0, message_id)
 
-    def sweep_incoming(self, now_ms: int) -> list[HistoryEntry]:
-        """Deliver what is ready, give up what is overdue, and return what is still missing."""
+    def _sweep_incoming(self, now_ms: int) -> None:
+        """Deliver what is ready and give up what is overdue."""
         if timeout_ms := self.options.timeout_for_lost_messages_ms:
             self._references.expire(now_ms, timeout_ms)
-        return self._delivery.sweep(now_ms)
+        self._delivery.sweep(now_ms)
 
-    def sweep_repair(self, now_ms: int) -> list[str]:
-        """Broadcast the messages whose T_resp has come and return their ids."""
+    def _sweep_repair(self, now_ms: int) -> None:
+        """Broadcast the messages whose T_resp has come."""
         self.repair_requests.drop_expired(now_ms)
-        answered = []
         for message_id in self.repair_responses.take_due(now_ms):
             if data := self._state.held(message_id):
                 self._state.broadcast(OutgoingKind.REPAIR, message_id, data)
@@ -339,29 +318,27 @@ class SdsProtocol:
                 if self._tuner is not None:
                     self._tuner.answered(message_id, now_ms)
                 self.counters.repairs_sent += 1
-                answered.append(message_id)
-        return answered
 
     # -- outputs -----------------------------------------------------------------------------------
 
-    def next_event(self) -> SdsEvent | None:
-        """The next thing that happened, or None."""
-        events = self._state.events
-        return events.popleft() if events else None
+    def events(self) -> Sequence[SdsEvent]:
+        """Hand out what happened since the last call, in order; the application must get all of
+        it."""
+        state = self._state
+        events, state.events = state.events, []
+        return events
 
-    def events(self) -> Iterator[SdsEvent]:
-        """Hand out all that happened."""
-        return _drain(self._state.events)
-
-    def outgoing(self) -> Iterator[Outgoing]:
-        """Hand out all that must be broadcast, in order."""
-        return _drain(self._state.outgoing)
+    def outgoing(self) -> Sequence[Outgoing]:
+        """Hand out what must be broadcast, in order; call `dispatched` for what has gone out."""
+        state = self._state
+        outgoing, state.outgoing = state.outgoing, []
+        return outgoing
 
     def changes(self) -> Changes:
         """What changed since the last call of what a restart needs; to be written in one
         transaction before anything of `events()` and `outgoing()` is let out."""
         recorder = self._state.recorder
-        if recorder is not NO_RECORDER and self.clock.value != self._recorded_clock:
+        if recorder.records and self.clock.value != self._recorded_clock:
             self._recorded_clock = self.clock.value
             recorder.put(CHANNEL, "clock", self.clock.value)
         return recorder.take()
@@ -400,7 +377,7 @@ class SdsProtocol:
         return self.outgoing_buffer.entries.keys()
 
     @property
-    def room(self) -> int:
+    def capacity_left(self) -> int:
         """How many more own messages may wait for an acknowledgement."""
         return self.options.limits.outgoing_messages - len(self.outgoing_buffer)
 
@@ -409,7 +386,7 @@ class SdsProtocol:
         buffer, reconciliation = self.incoming_buffer, self._state.reconciliation
         return Progress(
             received=self.counters.delivered,
-            missing=len(buffer.missing) + len(buffer.unseen) + len(buffer.parked),
+            missing=len(buffer.missing) + len(buffer.queued) + len(buffer.parked),
             lost=len(buffer.lost),
             different_from=self._state.comparison.different_from,
             repair_failed=reconciliation is not None and reconciliation.has_failed,
@@ -424,7 +401,7 @@ class SdsProtocol:
             log_evicted=self.log.evicted,
             outgoing=len(self.outgoing_buffer),
             incoming=len(self.incoming_buffer.parked),
-            missing=len(self.incoming_buffer.missing) + len(self.incoming_buffer.unseen),
+            missing=len(self.incoming_buffer.missing) + len(self.incoming_buffer.queued),
             lost_entries=len(self.incoming_buffer.lost),
             repair_requests=len(self.repair_requests),
             repair_responses=len(self.repair_responses),
@@ -435,12 +412,13 @@ class SdsProtocol:
         )
 
 
-def _tuner(options: SdsOptions, profile: WireProfile, random: Random) -> "Tuner":
+def _tuner(options: SdsOptions, profile: WireProfile, random: Random, agenda: Agenda) -> "Tuner":
     from .adaptive.tuner import Tuner  # most channels do without
 
-    return Tuner(options, profile.repair_timers, random, has_filters=profile.refers_to_syncs)
-
-
-def _drain(queue: deque[_T]) -> Iterator[_T]:
-    while queue:
-        yield queue.popleft()
+    return Tuner(
+        options,
+        profile.repair_timers,
+        random,
+        has_filters=profile.refers_to_syncs,
+        agenda=agenda,
+    )

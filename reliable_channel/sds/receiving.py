@@ -23,12 +23,12 @@ from .log.entry import LogEntry
 from .message import HistoryEntry, Message, MessageKind
 from .profile import WireProfile
 from .references.incoming import ParkedMessage, charge_bytes
-from .references.unknown import Unknown, excess, unknown_references
-from .search import References
+from .references.unknown import UnknownReferences, excess, unknown_references
+from .search import ReferenceSearch
 from .signing import NotProven, Signing, check_signature
 from .state import ChannelState
-from .states import Event
-from .sync import Heard
+from .states import Trigger
+from .sync import SyncTrigger
 
 REVIEWED: Final = 10_000
 """Requests that are remembered; older repetitions are reviewed again, within the budget."""
@@ -67,7 +67,7 @@ class Receiver:
         self,
         state: ChannelState,
         delivery: Delivery,
-        references: References,
+        references: ReferenceSearch,
         listen_to: tuple[WireProfile, ...],
         proof: Signing | None = None,
     ) -> None:
@@ -189,9 +189,9 @@ class Receiver:
             detail = f"the log keeps its newest {len(state.log)} messages and this is older"
             if missing_for_ms is not None or state.incoming_buffer.waits_for(message_id):
                 entry = HistoryEntry(message_id, retrieval_hint, message.sender_id)
-                self._delivery.give_up(entry, detail, Event.TOO_OLD)
+                self._delivery.give_up(entry, detail, Trigger.TOO_OLD)
             elif is_presumed:
-                state.moved(message_id, Event.TOO_OLD)
+                state.on_transition(message_id, Trigger.TOO_OLD)
             return self._reject(RejectionReason.OLDER_THAN_LOG, detail, message)
         state.incoming_buffer.arrived(message_id)
         if state.tuner is not None:
@@ -208,11 +208,11 @@ class Receiver:
     def _note_news(self, message: Message, missing_for_ms: int | None, now_ms: int) -> None:
         """Content came for the first time: acknowledge it soon."""
         state, heads = self._state, self._state.heads
-        heard = Heard.CONTENT if missing_for_ms is None else Heard.MISSED_CONTENT
+        heard = SyncTrigger.CONTENT if missing_for_ms is None else SyncTrigger.MISSED_CONTENT
         # The author of what is in a bundle may be gone, and does not wait for these thousands.
         if heads is not None and self._bundled_by is None and message.sender_id != state.sender_id:
-            if heads.is_behind and heard is Heard.CONTENT:
-                heard = Heard.MORE_CONTENT
+            if heads.is_behind and heard is SyncTrigger.CONTENT:
+                heard = SyncTrigger.MORE_CONTENT
             heads.acknowledge(message.message_id, message.sender_id)
         state.sync_timer.restart(heard, now_ms)
 
@@ -252,7 +252,7 @@ class Receiver:
     def _receive_sync(
         self,
         arrived: ParkedMessage,
-        unknown: Unknown,
+        unknown: UnknownReferences,
         profile: WireProfile,
         now_ms: int,
     ) -> Arrival:
@@ -283,7 +283,7 @@ class Receiver:
         newest = state.log.last(1)
         if not newest or newest[0].message_id in message.causal_ids:
             # It said what ours would say. One that does not know our newest message spares nobody.
-            heard = Heard.REQUEST if message.repair_request else Heard.SYNC
+            heard = SyncTrigger.REQUEST if message.repair_request else SyncTrigger.SYNC
             state.sync_timer.restart(heard, now_ms)
         else:
             state.sync_timer.prompt(now_ms)
@@ -304,7 +304,7 @@ class Receiver:
         )
 
     def _deliver_or_park(
-        self, arrived: ParkedMessage, unknown: Unknown, profile: WireProfile, now_ms: int
+        self, arrived: ParkedMessage, unknown: UnknownReferences, profile: WireProfile, now_ms: int
     ) -> None:
         if unmet := self._note_unmet(arrived, unknown, profile, now_ms, parks=True):
             arrived.unmet = unmet
@@ -366,12 +366,12 @@ class Receiver:
         else:
             entry = state.forget(message_id)
             state.emit(MessageForged(message_id, entry.sender_id, entry.content))
-        state.moved(message_id, Event.FORGED)
+        state.on_transition(message_id, Trigger.FORGED)
 
     def _note_unmet(
         self,
         arrived: ParkedMessage,
-        unknown: Unknown,
+        unknown: UnknownReferences,
         profile: WireProfile,
         now_ms: int,
         *,
@@ -404,7 +404,7 @@ class Receiver:
         # The decoded history is not needed any more, and larger than all the rest.
         parked.message = replace(parked.message, causal_history=(), bloom_filter=None)
         buffer.park(parked)
-        self._state.moved(parked.message.message_id, Event.ARRIVES_EARLY)
+        self._state.on_transition(parked.message.message_id, Trigger.ARRIVES_EARLY)
         self._references.bound()
         self._delivery.plan_sweep(now_ms)
 
@@ -417,7 +417,7 @@ class Receiver:
         self._reject(RejectionReason.INCOMING_BUFFER_FULL, detail, message)
         entry = HistoryEntry(message_id, evicted.retrieval_hint, message.sender_id)
         buffer.note_missing(entry, now_ms, message.sender_id)
-        state.moved(message_id, Event.LIMIT)
+        state.on_transition(message_id, Trigger.LIMIT)
         state.want(entry, now_ms, message.sender_id)
 
     def _take_out(self, message_id: str) -> ParkedMessage:

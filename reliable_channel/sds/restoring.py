@@ -95,8 +95,8 @@ def restore(
         # Whether the owner had decided on them by then is not known.
         for missing in state.incoming_buffer.missing.values():
             state.want(missing.entry, now_ms, missing.referrer_id)
-    if isinstance(state.moved, TransitionCheck):
-        state.moved.restored()
+    if isinstance(state.on_transition, TransitionCheck):
+        state.on_transition.restored()
     _fill_bloom_filter(state, newest)
     for entry in sorted(state.outgoing_buffer.undispatched(), key=lambda e: _place(state, e)):
         state.broadcast(OutgoingKind.CONTENT, entry.message_id, entry.data)

@@ -7,6 +7,7 @@ rate of `ReferenceBudget`, and where they are too many they leave in batches.
 from collections import Counter
 from collections.abc import Iterable
 
+from .agenda import Slot
 from .delivery import Delivery
 from .dialects import Codec
 from .events import MessageMissing, ReferencesDropped
@@ -18,19 +19,17 @@ from .references.unknown import (
     FOLLOW_INTERVAL_MS,
     FOLLOWED_AT_ONCE,
     ReferenceBudget,
-    Unknown,
+    UnknownReferences,
     is_too_long,
 )
 from .state import ChannelState
-from .states import TRANSITIONS, Event, State, unchecked
+from .states import TRANSITIONS, State, Trigger, unchecked
 
 
-class References:
+class ReferenceSearch:
     """Decides which references are followed, and when."""
 
     def __init__(self, state: ChannelState, delivery: Delivery) -> None:
-        self.due_ms: int | None = None
-        """When those that wait may be followed."""
         self._state = state
         self._delivery = delivery
         self._budget = ReferenceBudget(state.options.limits.participants)
@@ -42,7 +41,7 @@ class References:
     def note(
         self,
         arrived: ParkedMessage,
-        unknown: Unknown,
+        unknown: UnknownReferences,
         codec: Codec,
         now_ms: int,
         *,
@@ -58,20 +57,25 @@ class References:
         news = [history[index] for index in followed]
         for entry in news:
             buffer.note_missing(entry, now_ms, referrer_id)
-            self._state.moved(entry.message_id, Event.REFERENCED)
+            self._state.on_transition(entry.message_id, Trigger.REFERENCED)
             self._state.want(entry, now_ms, referrer_id)
         if news:
             self._budget.spend(payer, len(news), now_ms)
         if waiting:
             data = arrived.data
-            buffer.unseen.add(
+            buffer.queued.add(
                 Batch(
-                    *(message.message_id, parks, referrer_id, payer, now_ms, waiting),
-                    lambda: codec.decode(data).causal_history,
-                    len(data) // REFERENCE_BYTES,
+                    carrier_id=message.message_id,
+                    is_parked=parks,
+                    referrer_id=referrer_id,
+                    payer=payer,
+                    since_ms=now_ms,
+                    ids=waiting,
+                    history=lambda: codec.decode(data).causal_history,
+                    data_size=len(data) // REFERENCE_BYTES,
                 )
             )
-            self._moved(waiting, Event.REFERENCE_QUEUED)
+            self._on_transition(waiting, Trigger.REFERENCE_QUEUED)
             self._plan(now_ms)
         if news:
             self._state.emit(MessageMissing(tuple(news), message.message_id, referrer_id))
@@ -80,16 +84,16 @@ class References:
 
     def follow(self, now_ms: int) -> None:
         """Look for references that waited, as far as their budgets reach."""
-        unseen = self._state.incoming_buffer.unseen
-        for payer in unseen.payers():
+        queued = self._state.incoming_buffer.queued
+        for payer in queued.payers():
             while (room := self._budget.room(payer, now_ms)) > 0:
-                if (batch := unseen.next_of(payer)) is None:
+                if (batch := queued.next_of(payer)) is None:
                     break
                 chosen = batch.newest(min(room, CHECKED))
                 self._budget.spend(payer, len(chosen), now_ms)
                 self._follow(batch, chosen, now_ms)
         self.bound()
-        self.due_ms = None
+        self._state.agenda.plan(Slot.FOLLOW, None)
         self._plan(now_ms)
 
     def bound(self) -> None:
@@ -97,31 +101,31 @@ class References:
         state, buffer = self._state, self._state.incoming_buffer
         limit, dropped = state.options.limits.missing_entries, Counter[str]()
         while buffer.reference_count > limit:
-            if buffer.unseen:
-                batch = buffer.unseen.heaviest()
-                ready, count = buffer.forget_unseen(batch)
-                self._moved(batch.ids, Event.LIMIT)
+            if buffer.queued:
+                batch = buffer.queued.heaviest()
+                ready, count = buffer.forget_queued(batch)
+                self._on_transition(batch.ids, Trigger.LIMIT)
                 dropped[batch.referrer_id] += count
             else:
                 message_id = buffer.references.first_to_go()
                 dropped[buffer.references.owner_of(message_id)] += 1
                 ready = buffer.forget_missing(message_id)
-                state.moved(message_id, Event.LIMIT)
+                state.on_transition(message_id, Trigger.LIMIT)
             self._deliver(ready)
         self._report(dropped, f"more than {limit} references are missing")
 
     def expire(self, now_ms: int, timeout_ms: int) -> None:
         """Drop what waited for its turn until it counts as lost."""
         buffer, dropped = self._state.incoming_buffer, Counter[str]()
-        while (batch := buffer.unseen.oldest()) and now_ms - batch.since_ms > timeout_ms:
-            ready, count = buffer.forget_unseen(batch)
-            self._moved(batch.ids, Event.TIMEOUT)
+        while (batch := buffer.queued.oldest()) and now_ms - batch.since_ms > timeout_ms:
+            ready, count = buffer.forget_queued(batch)
+            self._on_transition(batch.ids, Trigger.TIMEOUT)
             dropped[batch.referrer_id] += count
             self._deliver(ready)
         self._report(dropped, f"not looked for within {timeout_ms} ms")
 
     def _review_checked(
-        self, arrived: ParkedMessage, unknown: Unknown, now_ms: int
+        self, arrived: ParkedMessage, unknown: UnknownReferences, now_ms: int
     ) -> tuple[set[str], list[int]]:
         """What the message waits for of the newest references, which fit the budget (`room`), and
         the places of those that are not looked for yet."""
@@ -129,7 +133,7 @@ class References:
         ids, history, referrer_id = message.causal_ids, message.causal_history, message.sender_id
         unmet, fresh = set[str](), list[int]()
         joins = state.joining.presumes(now_ms)
-        event = Event.REFERENCED_JOINING if joins else Event.REFERENCED
+        event = Trigger.REFERENCED_JOINING if joins else Trigger.REFERENCED
         for index in unknown.checked:
             dependency = ids[index]
             if not dependency or dependency == message.message_id or dependency in unmet:
@@ -152,7 +156,7 @@ class References:
         return unmet, fresh
 
     def _review_unchecked(
-        self, arrived: ParkedMessage, unknown: Unknown, unmet: set[str], now_ms: int
+        self, arrived: ParkedMessage, unknown: UnknownReferences, unmet: set[str], now_ms: int
     ) -> dict[str, int]:
         """Add to `unmet` all older references; return those that are unknown, by their
         places."""
@@ -183,11 +187,11 @@ class References:
             ):
                 ready = buffer.mark_delivered(message_id)
                 if is_too_long(entry):
-                    state.moved(message_id, Event.LIMIT)
+                    state.on_transition(message_id, Trigger.LIMIT)
                 self._deliver(ready)
                 continue
             buffer.note_missing(entry, batch.since_ms, batch.referrer_id)
-            state.moved(message_id, Event.SEARCH_BEGINS)
+            state.on_transition(message_id, Trigger.SEARCH_BEGINS)
             news.append(entry)
             state.want(entry, now_ms, batch.referrer_id)
         if news:
@@ -199,15 +203,18 @@ class References:
             if parked.message.message_id in buffer.parked:
                 self._delivery.deliver(buffer.take(parked.message.message_id))
 
-    def _moved(self, message_ids: Iterable[str], event: Event) -> None:
-        moved = self._state.moved
-        if moved is not unchecked:  # nine hundred ids would cost about what the message costs
+    def _on_transition(self, message_ids: Iterable[str], event: Trigger) -> None:
+        on_transition = self._state.on_transition
+        if (
+            on_transition is not unchecked
+        ):  # nine hundred ids would cost about what the message costs
             for message_id in message_ids:
-                moved(message_id, event)
+                on_transition(message_id, event)
 
     def _plan(self, now_ms: int) -> None:
-        if self.due_ms is None and self._state.incoming_buffer.unseen:
-            self.due_ms = now_ms + FOLLOW_INTERVAL_MS
+        agenda = self._state.agenda
+        if self._state.incoming_buffer.queued and not agenda.is_planned(Slot.FOLLOW):
+            agenda.plan(Slot.FOLLOW, now_ms + FOLLOW_INTERVAL_MS)
 
     def _report(self, dropped: Counter[str], reason: str) -> None:
         for sender_id, count in (+dropped).items():

@@ -20,8 +20,8 @@ from .log.root import LogRoot, Reconciling
 from .message import Message
 from .signing import Signing, sign_message
 from .state import ChannelState
-from .states import Event
-from .sync import Heard, Random
+from .states import Trigger
+from .sync import Random, SyncTrigger
 
 LONGER: Final = (
     '; a smaller causal_history_size leaves more, and segmentation="nim-segmentation" at all '
@@ -76,7 +76,7 @@ class Sender:
             self._undispatched[message_id] = entry
         state.broadcast(OutgoingKind.CONTENT, message_id, data, self._last_timestamp_ns)
         state.counters.sent += 1
-        state.sync_timer.restart(Heard.OWN_CONTENT, now_ms)
+        state.sync_timer.restart(SyncTrigger.OWN_CONTENT, now_ms)
         return message_id
 
     def send_sync(self, now_ms: int, *, message_id: str | None = None) -> bool:
@@ -91,14 +91,14 @@ class Sender:
         data = self._assemble(message_id, lamport, None, now_ms).data
         if (profile := state.profile).refers_to_syncs:
             state.referable_syncs.add(message_id)
-            state.moved(message_id, Event.SENT)
+            state.on_transition(message_id, Trigger.SENT)
             sync = profile.codec.decode(data)
             state.repair_cache.add(message_id, profile.kept_sync(sync, data))
-        is_spare = state.tuner is not None and not has_request
-        state.broadcast(OutgoingKind.SYNC, message_id, data, is_spare=is_spare)
+        is_redundant = state.tuner is not None and not has_request
+        state.broadcast(OutgoingKind.SYNC, message_id, data, is_redundant=is_redundant)
         state.emit(SyncSent(message_id))
         state.counters.syncs_sent += 1
-        state.sync_timer.restart(Heard.OWN_SYNC, now_ms)
+        state.sync_timer.restart(SyncTrigger.OWN_SYNC, now_ms)
         return True
 
     def send_reconciling(self, said: Reconciling, now_ms: int) -> None:
@@ -150,7 +150,7 @@ class Sender:
         """Forget an own message that never went out."""
         if self._undispatched.pop(message_id, None) is None:
             self._state.forget(message_id)
-            self._state.moved(message_id, Event.FORGED)
+            self._state.on_transition(message_id, Trigger.FORGED)
         else:
             self._state.repair_cache.discard(message_id)
 
@@ -250,4 +250,4 @@ class Sender:
         self._state.log.insert(entry)
         if self._state.heads is not None:
             self._state.heads.logged(entry.message_id)
-        self._state.moved(entry.message_id, Event.SENT)
+        self._state.on_transition(entry.message_id, Trigger.SENT)

@@ -1,12 +1,12 @@
 """All that one participant knows of a channel, and what it has to say about it."""
 
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from . import states
 from .acknowledgements import AcknowledgementReview, Participants
 from .adaptive.causal_frontier import Heads
 from .adaptive.comparison import STABLE_MS, LogComparison
+from .agenda import Agenda
 from .bloom import RollingBloomFilter
 from .changes import NO_RECORDER, Recorder, Table
 from .events import Outgoing, OutgoingKind, SdsEvent
@@ -23,7 +23,7 @@ from .references.incoming import IncomingBuffer, MissingEntry
 from .references.joining import Joining
 from .repair.buffers import IncomingRepairBuffer, OutgoingRepairBuffer
 from .repair.cache import RepairCache
-from .states import Event, Moved, unchecked
+from .states import OnTransition, Trigger, unchecked
 from .states_of import StatesOf, TransitionCheck
 from .statistics import SdsCounters
 from .sync import SyncTimer
@@ -46,16 +46,17 @@ class ChannelState:
 
     def __init__(
         self,
+        *,
         channel_id: str,
         sender_id: str,
         options: SdsOptions,
         profile: WireProfile,
         sync_timer: SyncTimer,
+        agenda: Agenda,
         now_ms: int,
         recorder: Recorder = NO_RECORDER,
         archive: LogArchive = NO_ARCHIVE,
         tuner: "Tuner | None" = None,
-        *,
         rebuilds: bool = False,
     ) -> None:
         limits = options.limits
@@ -64,6 +65,7 @@ class ChannelState:
         self.options = options
         self.profile = profile
         self.sync_timer = sync_timer
+        self.agenda = agenda
         self.tuner = tuner
         """Where the channel tunes itself."""
         self._rebuilds = rebuilds
@@ -92,29 +94,37 @@ class ChannelState:
             possibly_acknowledged_interval_ms=options.possibly_acknowledged_interval_ms,
             retry_policy=options.retry_policy if tuner is None else tuner.retry_ms,
             recorder=recorder,
+            agenda=agenda,
         )
         self.acknowledgements = AcknowledgementReview(
             self.outgoing_buffer, self.participants, options
         )
         self.incoming_buffer = IncomingBuffer(
-            lost_limit=limits.missing_entries, recorder=recorder, moved=self._moved
+            lost_limit=limits.missing_entries, recorder=recorder, on_transition=self._on_transition
         )
         timers = profile.repair_timers if tuner is None else tuner.timers
         repair = options.repair
-        self.joining = Joining(limits.missing_entries, recorder, self._moved)
+        self.joining = Joining(limits.missing_entries, recorder, self._on_transition)
         self.reconciliation = (
             None if tuner is None or profile.refers_to_syncs else self._reconciling(tuner)
         )
         """Where the channel tunes itself, and its dialect has fields for it."""
         self.comparison = LogComparison(
-            *(self.log, self.joining),
+            self.log,
+            self.joining,
             stable_ms=STABLE_MS if self.reconciliation is None else SOON_STABLE_MS,
             reconciliation=self.reconciliation,
         )
         self.repair_requests = OutgoingRepairBuffer(
-            sender_id, repair, timers, recorder, None if tuner is None else tuner.again_ms
+            sender_id,
+            repair,
+            timers,
+            recorder,
+            None if tuner is None else tuner.again_ms,
+            # Without sync messages, requests ride on content alone.
+            agenda if options.sync_min_interval_ms or not profile.refers_to_syncs else None,
         )
-        self.repair_responses = IncomingRepairBuffer(sender_id, repair, timers, recorder)
+        self.repair_responses = IncomingRepairBuffer(sender_id, repair, timers, recorder, agenda)
         self.repair_cache = RepairCache(
             repair.cache_bytes if repair.enabled else 0,
             recorder,
@@ -125,24 +135,29 @@ class ChannelState:
         self.wanted: list[MissingEntry] = []
         """What might be asked of others, where the owner decides that."""
         self.states = StatesOf(self.log, self.incoming_buffer, self.joining, self.referable_syncs)
-        self.moved: Moved = unchecked
+        self.on_transition: OnTransition = unchecked
         """Takes note of each transition of a message (`states.py`)."""
         if states.check_transitions:
-            self.moved = TransitionCheck(self.states)
+            self.on_transition = TransitionCheck(self.states)
         self.counters = SdsCounters()
-        self.events: deque[SdsEvent] = deque()
-        self.outgoing: deque[Outgoing] = deque()
+        self.events: list[SdsEvent] = []
+        self.outgoing: list[Outgoing] = []
 
-    def _moved(self, message_id: str, event: Event) -> None:
-        self.moved(message_id, event)
+    def _on_transition(self, message_id: str, event: Trigger) -> None:
+        self.on_transition(message_id, event)
 
     def _reconciling(self, tuner: "Tuner") -> "Reconciliation":
         from .adaptive.reconciliation import Reconciliation  # most channels do without
 
         self.log.sums.max_seconds = RECONCILED_SECONDS
         return Reconciliation(
-            *(self.sender_id, self.log, tuner.observations, tuner.random),
-            *(self._held_or_rebuilt, self.incoming_buffer.waiting),
+            self.sender_id,
+            self.log,
+            tuner.observations,
+            tuner.random,
+            held=self._held_or_rebuilt,
+            parked=self.incoming_buffer.waiting,
+            agenda=self.agenda,
         )
 
     def emit(self, event: SdsEvent) -> None:
@@ -156,10 +171,10 @@ class ChannelState:
         data: bytes,
         timestamp_ns: int | None = None,
         *,
-        is_spare: bool = False,
+        is_redundant: bool = False,
     ) -> None:
         """Queue bytes for the transport."""
-        self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns, is_spare))
+        self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns, is_redundant))
 
     def want(self, entry: HistoryEntry, now_ms: int, referrer_id: str) -> None:
         """Have others asked for a missing message that was referred to."""
@@ -200,9 +215,13 @@ class ChannelState:
             return None
         before = None if after is None else self.log.get(after)
         history = () if before is None else (_referring(before),)
-        lamport, content = entry.lamport_timestamp, entry.content
         message = Message(
-            *(entry.sender_id, message_id, self.channel_id, lamport, history), content=content
+            entry.sender_id,
+            message_id,
+            self.channel_id,
+            entry.lamport_timestamp,
+            history,
+            content=entry.content,
         )
         return self.profile.codec.encode(message)
 

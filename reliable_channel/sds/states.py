@@ -24,7 +24,7 @@ remembered, so that a reference to it does not make it missing.
 **Forgotten.** The lists of lost, historic and evicted ids are bounded. When an id leaves its list,
 the message is *unknown* again.
 
-The core decides through this table: what a reference does (`references.py`, `following.py`) is
+The core decides through this table: what a reference does (`references/unknown.py`, `search.py`) is
 `TRANSITIONS[state, event]`, and what waits, and what is searched, follows from the attributes of
 `State`. A state is not stored: it follows from the table of the core that has the id
 (`states_of.py`). With `check_transitions`, as in all tests and simulations, every step of the core
@@ -82,7 +82,7 @@ class State(Enum):
         return member
 
 
-class Event(Enum):
+class Trigger(Enum):
     """What happens to a message."""
 
     REFERENCED = "another message refers to it"
@@ -102,7 +102,7 @@ class Event(Enum):
     FORGOTTEN = "its id leaves a bounded list"
 
 
-_S, _E = State, Event
+_S, _E = State, Trigger
 _ABSENT: Final = [each for each in State if not each.is_here and each is not _S.EVICTED]
 _REFERRED: Final = {
     (_S.UNKNOWN, _E.REFERENCED): _S.MISSING,
@@ -113,7 +113,7 @@ _REFERRED: Final = {
     (_S.LOST, _E.REFERENCED_JOINING): _S.PRESUMED,
     (_S.QUEUED, _E.SEARCH_BEGINS): _S.MISSING,
 }
-_ARRIVED: Final[dict[tuple[State, Event], State]] = {
+_ARRIVED: Final[dict[tuple[State, Trigger], State]] = {
     **{(state, _E.ARRIVES_EARLY): _S.PARKED for state in _ABSENT},
     **{
         (state, _E.COMPLETE): _S.DELIVERED
@@ -146,7 +146,7 @@ _SILENT: Final = {
     (_S.EVICTED, _E.FORGOTTEN): _S.UNKNOWN,
 }
 """Transitions inside of a bounded list, which the core does not report."""
-TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
+TRANSITIONS: Final[dict[tuple[State, Trigger], State]] = {
     **_REFERRED,
     **_ARRIVED,
     **_ENDED,
@@ -159,9 +159,9 @@ for _state in State:
         TRANSITIONS.setdefault((_state, _event), _state)
 
 
-Moved = Callable[[str, Event], None]
+OnTransition = Callable[[str, Trigger], None]
 """Takes note of a step of the core: `TransitionCheck`, or nothing."""
 
 
-def unchecked(message_id: str, event: Event) -> None:
+def unchecked(message_id: str, event: Trigger) -> None:
     """Take no note of a step."""

@@ -7,8 +7,8 @@ from .ids import RecentIds
 from .log.log import MessageLog
 from .references.incoming import IncomingBuffer
 from .references.joining import Joining
-from .references.queued import UnseenReferences
-from .states import TRANSITIONS, Event, State
+from .references.queued import QueuedReferences
+from .states import TRANSITIONS, State, Trigger
 
 
 class IllegalTransition(AssertionError):
@@ -27,14 +27,14 @@ class StatesOf:
     ) -> None:
         self.log, self.buffer, self.joining = log, buffer, joining
         self.referable_syncs = referable_syncs
-        self._by_reference: tuple[tuple[State, dict[str, Any] | RecentIds | UnseenReferences], ...]
+        self._by_reference: tuple[tuple[State, dict[str, Any] | RecentIds | QueuedReferences], ...]
         self._by_reference = (
             (State.DELIVERED, referable_syncs),
             (State.PARKED, buffer.parked),
             (State.MISSING, buffer.missing),
             (State.PRESUMED, joining.presumed),
             (State.HISTORIC, joining.historic),
-            (State.QUEUED, buffer.unseen),
+            (State.QUEUED, buffer.queued),
             (State.LOST, buffer.lost),
         )
         """Where an id stands; the first place counts."""
@@ -78,7 +78,7 @@ class TransitionCheck:
         self._states: dict[str, State] = {}
         """States after the last step; ids that are not here are unknown."""
 
-    def __call__(self, message_id: str, event: Event) -> None:
+    def __call__(self, message_id: str, event: Trigger) -> None:
         """Take note of a step of the core.
 
         Raises:
@@ -96,7 +96,7 @@ class TransitionCheck:
         buffer = self._core.buffer
         if now is State.DELIVERED and (message_id in buffer.missing or message_id in buffer.parked):
             raise IllegalTransition(f"{message_id!r} is delivered, and still missing or parked")
-        forgotten = before.is_awaited and after is State.UNKNOWN and event is not Event.FORGED
+        forgotten = before.is_awaited and after is State.UNKNOWN and event is not Trigger.FORGED
         if forgotten and buffer.waits_for(message_id):
             raise IllegalTransition(
                 f"{message_id!r} was {before.value} and is forgotten ({event.value}), but a parked "
@@ -110,11 +110,11 @@ class TransitionCheck:
         buffer = core.buffer
         for ids in (buffer.parked, buffer.missing, buffer.lost, joining.presumed):
             self._states.update((message_id, self._of(message_id)) for message_id in ids)
-        restored = (buffer.unseen, joining.historic, core.referable_syncs)
+        restored = (buffer.queued, joining.historic, core.referable_syncs)
         self._states.update((i, self._of(i)) for ids in restored for i in ids)
         self._states.update((entry.message_id, State.DELIVERED) for entry in core.log)
 
-    def _after(self, before: State, event: Event, now: State) -> State | None:
+    def _after(self, before: State, event: Trigger, now: State) -> State | None:
         """The state after an event by the table, if the tables of the core agree."""
         for state in self._silently(before):
             if (after := TRANSITIONS.get((state, event))) is None:
@@ -130,5 +130,5 @@ class TransitionCheck:
         yield state
         if state is State.DELIVERED and self._core.log.evicted:
             yield from (State.EVICTED, State.UNKNOWN)
-        elif (state, Event.FORGOTTEN) in TRANSITIONS:
+        elif (state, Trigger.FORGOTTEN) in TRANSITIONS:
             yield State.UNKNOWN

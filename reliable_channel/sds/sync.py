@@ -14,11 +14,13 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, Protocol
 
+from .agenda import Agenda, Slot
+
 Random = Callable[[], float]
 """Uniform in [0, 1)."""
 
 
-class Heard(Enum):
+class SyncTrigger(Enum):
     """What starts the timer anew."""
 
     START = "start"
@@ -38,7 +40,12 @@ class Heard(Enum):
     __hash__ = object.__hash__  # the one of Enum hashes the name, in Python
 
 
-_PUTS_OFF: Final = (Heard.CONTENT, Heard.MISSED_CONTENT, Heard.OWN_CONTENT, Heard.REQUEST)
+_PUTS_OFF: Final = (
+    SyncTrigger.CONTENT,
+    SyncTrigger.MISSED_CONTENT,
+    SyncTrigger.OWN_CONTENT,
+    SyncTrigger.REQUEST,
+)
 
 
 class SyncSchedule(Protocol):
@@ -48,7 +55,7 @@ class SyncSchedule(Protocol):
     """After how many times the delay content and requests alone put a sync off no more; 0 for
     never."""
 
-    def delay_ms(self, heard: Heard) -> int:
+    def delay_ms(self, heard: SyncTrigger) -> int:
         """How long to wait from now, in milliseconds."""
         ...
 
@@ -64,10 +71,10 @@ class SuppressedSchedule:
     """
 
     _SHARES: Final = {
-        Heard.CONTENT: 0.5,
-        Heard.MISSED_CONTENT: 0.5,
-        Heard.OWN_CONTENT: 0.75,
-        Heard.OWN_SYNC: 2.0,
+        SyncTrigger.CONTENT: 0.5,
+        SyncTrigger.MISSED_CONTENT: 0.5,
+        SyncTrigger.OWN_CONTENT: 0.75,
+        SyncTrigger.OWN_SYNC: 2.0,
     }
     patience = 10
 
@@ -81,7 +88,7 @@ class SuppressedSchedule:
         self._interval_ms = interval_ms
         self._random = random
 
-    def delay_ms(self, heard: Heard) -> int:
+    def delay_ms(self, heard: SyncTrigger) -> int:
         """Dead time, then an exponentially skewed draw."""
         interval = self._interval_ms * self._SHARES.get(heard, 1.0)
         bound = self.GROUP_SIZE_BOUND
@@ -94,14 +101,18 @@ class JsWakuSchedule:
     """js-waku's rule, for comparison: uniform from 0, times 0.5 after content, times 2 after an own
     sync."""
 
-    _MULTIPLIER: Final = {Heard.CONTENT: 0.5, Heard.MISSED_CONTENT: 0.5, Heard.OWN_SYNC: 2.0}
+    _MULTIPLIER: Final = {
+        SyncTrigger.CONTENT: 0.5,
+        SyncTrigger.MISSED_CONTENT: 0.5,
+        SyncTrigger.OWN_SYNC: 2.0,
+    }
     patience = 0
 
     def __init__(self, interval_ms: int, random: Random) -> None:
         self._interval_ms = interval_ms
         self._random = random
 
-    def delay_ms(self, heard: Heard) -> int:
+    def delay_ms(self, heard: SyncTrigger) -> int:
         """A uniform draw."""
         return round(self._random() * self._interval_ms * self._MULTIPLIER.get(heard, 1.0))
 
@@ -122,23 +133,29 @@ class SyncTimer:
     on and on, would never be heard.
     """
 
-    def __init__(self, schedule: SyncSchedule | None) -> None:
+    def __init__(self, schedule: SyncSchedule | None, agenda: Agenda | None = None) -> None:
         self.due_ms: int | None = None
         """None where no sync messages are sent."""
+        self._agenda = agenda or Agenda()
         self._schedule = schedule
         self._latest_ms = 0
 
-    def restart(self, heard: Heard, now_ms: int) -> None:
+    def restart(self, heard: SyncTrigger, now_ms: int) -> None:
         """Wait anew, as long as the schedule says after what was heard."""
         if (schedule := self._schedule) is None:
             return
         delay_ms = schedule.delay_ms(heard)
-        self.due_ms = now_ms + delay_ms
+        due_ms = now_ms + delay_ms
         if heard not in _PUTS_OFF:
             self._latest_ms = now_ms + schedule.patience * delay_ms
         elif schedule.patience:
-            self.due_ms = min(self.due_ms, max(now_ms, self._latest_ms))
+            due_ms = min(due_ms, max(now_ms, self._latest_ms))
+        self._plan(due_ms)
 
     def prompt(self, now_ms: int) -> None:
         """A participant lacks what a sync message of ours would name; by default that changes
         nothing."""
+
+    def _plan(self, due_ms: int) -> None:
+        self.due_ms = due_ms
+        self._agenda.plan(Slot.SYNC, due_ms)

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
         TransportError,
         has_store,
     )
+    from .framing import WakuFraming
     from .lossy import LossyTransport
     from .memory import MemoryNetwork, MemoryTransport
     from .multicast import MulticastTransport
     from .pool import PoolTransport
     from .settings import WakuSettings
     from .waku import WakuTransport
-    from .wrapping import Wrapping
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -50,7 +50,7 @@ else:
             "pool": ("PoolTransport",),
             "settings": ("WakuSettings",),
             "waku": ("WakuTransport",),
-            "wrapping": ("Wrapping",),
+            "framing": ("WakuFraming",),
         },
     )
 
@@ -68,8 +68,8 @@ __all__ = [
     "StoreUnavailable",
     "Transport",
     "TransportError",
+    "WakuFraming",
     "WakuSettings",
     "WakuTransport",
-    "Wrapping",
     "has_store",
 ]

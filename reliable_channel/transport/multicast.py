@@ -10,12 +10,12 @@ from typing import Final
 
 import anyio
 
-from ..sds.recent import Recent
+from ..sds.recent_set import RecentSet
 from .base import Batch, Envelope, Received, StoreUnavailable, TransportError
+from .framing import WakuFraming
 from .multicast_frames import EXPIRES_S, Reassembly, decode, frames, topic_tag
 from .multicast_socket import Group, join
 from .settings import WakuSettings
-from .wrapping import Wrapping
 
 SEEN_LIMIT: Final = 20_000
 """Hashes of messages that came, so that a second copy is dropped."""
@@ -39,13 +39,13 @@ class MulticastTransport:
     def __init__(self, url: str, settings: WakuSettings) -> None:
         self.url = url
         self.group = Group.of_url(url)
-        self._wrapping = Wrapping(settings)
+        self._wrapping = WakuFraming(settings)
         self._tag = topic_tag(f"{settings.shard} {settings.content_topic}")
         self.mislabelled = 0
         """Messages that were not what their frames said."""
         self._socket: socket.socket | None = None
         self._reassembly = Reassembly(anyio.current_time)
-        self._seen = Recent[bytes](SEEN_LIMIT)
+        self._seen = RecentSet[bytes](SEEN_LIMIT)
         self._sending = anyio.Lock()
 
     async def open(self) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 import anyio
 
 from .._notifier import Notifier
-from ..sds.recent import Recent
+from ..sds.recent_set import RecentSet
 from .addresses import masked_address
 from .base import (
     Batch,
@@ -95,7 +95,7 @@ class PoolTransport:
         self._wait_for_node = wait_for_node
         self._hopeless: set[Node] = set()
         """Nodes that will refuse the same settings again."""
-        self._seen = Recent[bytes](SEEN_LIMIT)
+        self._seen = RecentSet[bytes](SEEN_LIMIT)
         self._gaps: list[_Gap] = []
         self._exit: AsyncExitStack | None = None
         self._tried = Notifier()
@@ -224,7 +224,7 @@ class PoolTransport:
             if self._exit is None:
                 raise TransportError("the pool is not open")
             if self._only is not None and self._only.open:
-                return await self._looked_alone(self._only)
+                return await self._receive_single(self._only)
             await self._came.wait()
         arrived = self._arrived.popleft()
         self._fetched.notify()
@@ -333,7 +333,7 @@ class PoolTransport:
         else:
             await self._brought(node, batch)
 
-    async def _looked_alone(self, node: Node) -> Batch:
+    async def _receive_single(self, node: Node) -> Batch:
         """What the only node brings: no other can have brought it, or what it missed."""
         away = node.receive
         if away.failures:

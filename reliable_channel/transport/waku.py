@@ -8,8 +8,8 @@ from typing import Final, Literal
 import anyio
 import httpx
 
-from waku._hearing import Hearing
 from waku._request import Flavour
+from waku._subscription_watchdog import SubscriptionWatchdog
 from waku.client import WakuClient
 from waku.errors import (
     EndpointMissing,
@@ -83,7 +83,7 @@ class WakuTransport(OnTopic):
         any more answer each look with nothing."""
         self._is_suspect = False
         """Something should have come through the subscription, and did not."""
-        self._hearing = Hearing()
+        self._watchdog = SubscriptionWatchdog()
         self._relay_peers = RelayPeers(self._client, self._shard)
         self._deaf: str | None = None
         """Why nothing arrives, until something does."""
@@ -120,14 +120,14 @@ class WakuTransport(OnTopic):
     async def publish(self, envelope: Envelope) -> None:
         """Publish through relay or light push."""
         message = self._topic.message(envelope)
-        self._hearing.publishing(envelope.message_hash)
+        self._watchdog.publishing(envelope.message_hash)
         try:
             with translated():
                 await self._dispatch(message, envelope.urgent)
         except BaseException:
-            self._hearing.not_published(envelope.message_hash)
+            self._watchdog.not_published(envelope.message_hash)
             raise
-        self._hearing.published(envelope.message_hash, self._monotonic())
+        self._watchdog.published(envelope.message_hash, self._monotonic())
 
     async def _dispatch(self, message: WakuMessage, urgent: bool) -> None:
         if self._service == "light":
@@ -185,9 +185,9 @@ class WakuTransport(OnTopic):
         ]
         own = 0
         if messages:
-            own = self._hearing.heard((message.message_hash for message in received), now_s)
+            own = self._watchdog.heard((message.message_hash for message in received), now_s)
             gap, self._deaf, self._is_suspect = self._deaf or gap, None, False
-        elif (silent_s := self._hearing.deaf_for_s(now_s)) is not None:
+        elif (silent_s := self._watchdog.deaf_for_s(now_s)) is not None:
             await self._revive(silent_s)
         if self._service == "relay":
             await self._relay_peers.check(len(messages) > own, now_s)
@@ -197,11 +197,12 @@ class WakuTransport(OnTopic):
 
     async def _revive(self, silent_s: float) -> None:
         """Make the subscription anew, as nothing comes through it."""
-        unheard = self._hearing.unheard
-        self._hearing.revived()
+        not_echoed = self._watchdog.not_echoed
+        self._watchdog.restored()
         self._deaf = (
-            f"the subscription is deaf: nothing came for {silent_s:.0f} s, not even {unheard} "
-            f"messages that were published here; subscribed anew, attempt {self._hearing.revivals}"
+            f"the subscription is deaf: nothing came for {silent_s:.0f} s, not even {not_echoed} "
+            "messages that were published here; subscribed anew, attempt "
+            f"{self._watchdog.restorations}"
         )
         self._is_suspect = True
         with translated():

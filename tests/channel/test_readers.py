@@ -14,14 +14,14 @@ import pytest
 from reliable_channel import (
     ChannelOptions,
     DeliveryFailed,
-    Event,
     LogEntry,
     MessageAcknowledged,
     MessageReceived,
     ReliableChannel,
 )
-from reliable_channel.engine.unconfirmed import UNCONFIRMED
-from reliable_channel.events import EventsMissed, ReaderFellBehind
+from reliable_channel.diagnostics import ReaderFellBehind
+from reliable_channel.engine.pending_events import PENDING_EVENTS
+from reliable_channel.events import AnyEvent, EventsMissed
 from reliable_channel.state import Identity, MemoryStateStore, StateStore
 from reliable_channel.transport import MemoryNetwork
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 
 MESSAGES = 100
 ALL = [b"%d" % number for number in range(MESSAGES)]
-LIMIT: dict[str, Any] = {"event_buffer_limit": 10}
+LIMIT: dict[str, Any] = {"limits": {"events": 10}}
 
 
 async def send_all(channel: ReliableChannel) -> None:
@@ -39,13 +39,13 @@ async def send_all(channel: ReliableChannel) -> None:
         await channel.send(content)
 
 
-def contents(events: list[Event]) -> list[bytes]:
+def contents(events: list[AnyEvent]) -> list[bytes]:
     return [event.content for event in events if isinstance(event, MessageReceived)]
 
 
-async def read(events: AsyncIterator[Event], count: int) -> list[Event]:
+async def read(events: AsyncIterator[AnyEvent], count: int) -> list[AnyEvent]:
     """Read on until so many messages came."""
-    read: list[Event] = []
+    read: list[AnyEvent] = []
     while len(contents(read)) < count:
         read.append(await anext(events))
     return read
@@ -73,8 +73,8 @@ async def all_is_well(alice: ReliableChannel, bob: ReliableChannel, to_bob: Told
 async def test_a_sleeping_reader_stops_nobody_and_gets_everything_later(
     virtual_time: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    slept: list[Event] = []
-    quick: list[Event] = []
+    slept: list[AnyEvent] = []
+    quick: list[AnyEvent] = []
 
     async def sleep_over_it() -> None:
         async for event in alice.events(confirm=False):
@@ -174,13 +174,13 @@ async def test_what_nobody_confirmed_does_not_keep_a_channel_from_listening(
 
 def unconfirmed_rows(state: StateStore) -> int:
     saved = state.open(Identity("general", "alice", "spec"))
-    return len(saved.tables.get(UNCONFIRMED.name, ()))
+    return len(saved.tables.get(PENDING_EVENTS.name, ()))
 
 
 async def test_what_is_unconfirmed_is_bounded_where_nobody_ever_reads(
     virtual_time: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("reliable_channel.engine.unconfirmed.UNCONFIRMED_LIMIT", 20)
+    monkeypatch.setattr("reliable_channel.engine.pending_events.PENDING_EVENTS_LIMIT", 20)
     network, state = MemoryNetwork(), MemoryStateStore()
     async with make_channel(network.transport(), "bob") as bob:
         async with make_channel(network.transport(), "alice", state=state):

@@ -20,8 +20,10 @@ from reliable_channel import (
     MessageSent,
     ReliableChannel,
 )
+from reliable_channel.diagnostics import MessageMissing
 from reliable_channel.errors import OutgoingBufferFull, StateInUse, StateMismatch
-from reliable_channel.events import MessageMissing, StateDegraded, StateRecovered, StateRolledBack
+from reliable_channel.events import StateDegraded, StateRecovered, StateRolledBack
+from reliable_channel.options import Limits
 from reliable_channel.sds.changes import Changes
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.state import (
@@ -33,6 +35,7 @@ from reliable_channel.state import (
     files,
 )
 from reliable_channel.transport import MemoryNetwork
+from tests import inside
 
 from .world import Told, listening, make_channel
 
@@ -217,7 +220,7 @@ async def test_half_a_long_message_is_finished_after_a_restart(state: StateStore
         alice = world.alice(retrieval_strategy="none", **long)
         async with alice:
             # The first half arrives and the second is lost on the way.
-            world.network.leave(alice._given_transport)  # type: ignore[arg-type]
+            world.network.leave(inside.given_transport(alice))
             await bob.send(payload)
             await anyio.sleep(0.05)
             stored = sorted(
@@ -225,7 +228,7 @@ async def test_half_a_long_message_is_finished_after_a_restart(state: StateStore
                 key=lambda received: SpecCodec().decode(received.payload).lamport_timestamp or 0,
             )
             for received in stored[: len(stored) // 2]:
-                alice._given_transport.arrive(received)  # type: ignore[union-attr]
+                inside.given_transport(alice).arrive(received)
             await anyio.sleep(0.05)
             assert 0 < len(alice.log()) < len(stored)
         async with world.alice(**long) as channel:
@@ -235,7 +238,7 @@ async def test_half_a_long_message_is_finished_after_a_restart(state: StateStore
 
 async def test_a_spent_budget_stays_spent(state: StateStore) -> None:
     world = World(state)
-    limited: dict[str, Any] = {"rate_limit_enabled": True, "rate_limit_messages_per_epoch": 10}
+    limited: dict[str, Any] = {"rate_limit": {"enabled": True, "messages_per_epoch": 10}}
     async with world.bob() as bob:
         async with world.alice(sync_min_interval_ms=0, **limited) as channel:
             for number in range(4):
@@ -249,9 +252,9 @@ async def test_a_spent_budget_stays_spent(state: StateStore) -> None:
 async def test_a_full_outgoing_buffer_is_full_after_a_restart(state: StateStore) -> None:
     world = World(state)
     for number in range(2):
-        async with world.alice(outgoing_buffer_limit=2) as channel:
+        async with world.alice(limits=Limits(outgoing_messages=2)) as channel:
             await channel.send(b"%d" % number)
-    async with world.alice(outgoing_buffer_limit=2) as channel:
+    async with world.alice(limits=Limits(outgoing_messages=2)) as channel:
         with pytest.raises(OutgoingBufferFull):
             await channel.send(b"one too many")
 
@@ -470,9 +473,8 @@ async def test_a_disk_that_fills_up_within_a_checkpoint_loses_nothing(
             await alice.send(b"%d " % number * 10_000)
         sent = [entry.content for entry in alice.log()]
         fill(ballast)
-        assert store._connection is not None
         with pytest.raises(sqlite3.OperationalError, match="full"):
-            store._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            inside.connection(store).execute("PRAGMA wal_checkpoint(PASSIVE)")
         assert files.check(store.path) == []
     assert files.check(store.path) == []
     with pytest.raises(StateUnavailable, match="full"):
@@ -490,8 +492,7 @@ class Disk:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        assert self.store._connection is not None
-        return self.store._connection
+        return inside.connection(self.store)
 
     @contextmanager
     def full(self) -> Iterator[None]:

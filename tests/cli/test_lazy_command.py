@@ -14,7 +14,7 @@ PLUGINS = {
     "reliable_channel_audit": "reliable_channel_audit.commands.{}",
     "reliable_channel_conformance": "reliable_channel_conformance.commands.{}",
     "reliable_channel_lab": "reliable_channel_lab.commands.{}",
-    "reliable_channel_status": "reliable_channel_status.commands",
+    "reliable_channel_status": "reliable_channel_status.cli.commands",
 }
 ALL = [(name, f"reliable_channel.cli.{name}", text) for name, text in COMMANDS.items()] + [
     (name, module.format(name.replace("-", "_")), text)

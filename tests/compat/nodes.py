@@ -19,7 +19,7 @@ TOPIC: Final = "/test/1/channel/proto"
 CHANNEL: Final = "the-channel"
 
 
-class Told:
+class NodeEvents:
     """The events of one node, in order."""
 
     def __init__(self) -> None:
@@ -67,16 +67,16 @@ class Nodes:
 
     def start(
         self, name: str, *, join: NodeWrapper | None = None, **config: Any
-    ) -> tuple[NodeWrapper, Told]:
+    ) -> tuple[NodeWrapper, NodeEvents]:
         node, told = self.create(name, join=join, **config)
         node.start_node().unwrap()
         return node, told
 
     def create(
         self, name: str, *, join: NodeWrapper | None = None, **config: Any
-    ) -> tuple[NodeWrapper, Told]:
+    ) -> tuple[NodeWrapper, NodeEvents]:
         """Make a node that does not run yet, so that it can subscribe before it dials."""
-        told = Told()
+        told = NodeEvents()
         node = NodeWrapper.create_node(self.config(name, join, **config), told).unwrap()
         self._made.append(node)
         return node, told

@@ -6,28 +6,27 @@ Where theirs waits ten seconds for what may not come, these let a later message 
 
 import re
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import pytest
 from result import Err, Ok
 
 from interop.compat.wrapper import NodeWrapper
 
-from .nodes import CHANNEL, TOPIC, Nodes, Told, message, say
+from .nodes import CHANNEL, TOPIC, NodeEvents, Nodes, message, say
 
 pytestmark = pytest.mark.slow
 
 OTHER_TOPIC = "/test/1/elsewhere/proto"
 ALONE = {"retry_interval_ms": 3_600_000}
 """Nobody sends anything again by itself."""
-REPAIRING = {
+REPAIRING: Final[dict[str, object]] = {
     **ALONE,
-    "repair_t_min_ms": 0,
-    "repair_t_max_ms": 100,
-    "repair_sweep_interval_ms": 20,
+    "repair": {"t_min_ms": 0, "t_max_ms": 100, "sweep_interval_ms": 20},
 }
 
-Starter = Callable[..., tuple[NodeWrapper, Told]]
+Starter = Callable[..., tuple[NodeWrapper, NodeEvents]]
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def member(nodes: Nodes) -> Starter:
 
     def start(
         name: str, *, topic: str = TOPIC, join: NodeWrapper | None = None, **config: object
-    ) -> tuple[NodeWrapper, Told]:
+    ) -> tuple[NodeWrapper, NodeEvents]:
         node, told = nodes.start(name, join=join, **config)
         assert node.channel_create(CHANNEL, topic, name) == Ok(CHANNEL)
         return node, told
@@ -213,7 +212,9 @@ def test_who_joins_late_gets_what_was_sent_before(nodes: Nodes, member: Starter)
     assert to_bob.delivers(b"m1", b"m2")
 
 
-def missed(nodes: Nodes, member: Starter, options: dict[str, int]) -> tuple[NodeWrapper, Told]:
+def missed(
+    nodes: Nodes, member: Starter, options: Mapping[str, object]
+) -> tuple[NodeWrapper, NodeEvents]:
     """Bob, who has no channel when m1 comes, and then m2, which refers to it."""
     bob, to_bob = nodes.start("bob", channelOptions=options)
     bob.subscribe_content_topic(TOPIC).unwrap()

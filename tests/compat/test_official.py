@@ -1,4 +1,4 @@
-"""`make compat`: the table says what a suite did; nothing is counted that did not run."""
+"""`make interop SUITES=DIR`: nothing is counted that did not run."""
 
 import sys
 from datetime import UTC, datetime

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from interop.compat.rest import Container, Engine
-from tests.compat.nodes import Nodes, Told, address_of, message
+from tests.compat.nodes import NodeEvents, Nodes, address_of, message
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +56,7 @@ def engine() -> Iterator[Engine]:
         yield one
 
 
-def sent(told: Told, request_id: str) -> bool:
+def sent(told: NodeEvents, request_id: str) -> bool:
     return told.until(
         lambda: any(event["requestId"] == request_id for event in told.of("message_sent")),
         within_s=600,

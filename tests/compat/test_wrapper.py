@@ -15,7 +15,7 @@ from interop.compat import wrapper
 from interop.compat.records import address_in
 from interop.compat.wrapper import NodeWrapper
 
-from .nodes import TOPIC, Nodes, Told, address_of, message
+from .nodes import TOPIC, NodeEvents, Nodes, address_of, message
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +75,7 @@ def test_a_port_is_taken_as_it_says_or_shifted(nodes: Nodes) -> None:
     taken = nodes.config("bob", tcpPort=int(address_of(node).split("/")[4]) - 1, portsShift=1)
     refused = NodeWrapper.create_and_start(taken).unwrap_err()
     assert re.match(r"callback failed in _wait_cb_ok: start_node \(ret=1\) msg=b'", refused)
-    assert "failed to start: cannot listen at 127.0.0.1:" in refused
+    assert "failed to start: cannot listen at /ip4/127.0.0.1/tcp/" in refused
 
 
 def test_a_websocket_and_metrics_are_served_where_they_are_asked_for(nodes: Nodes) -> None:
@@ -93,10 +93,10 @@ def test_a_websocket_and_metrics_are_served_where_they_are_asked_for(nodes: Node
     assert node.get_node_info("MyPeerId") == Ok(name)
 
 
-def test_a_websocket_needs_an_address_to_listen_at(nodes: Nodes) -> None:
+def test_a_node_needs_an_address_to_listen_at(nodes: Nodes) -> None:
     config = nodes.config("alice", websocketSupport=True, listenAddress="localhost")
     refused = NodeWrapper.create_and_start(config).unwrap_err()
-    assert "a websocket needs an IP address to listen at" in refused
+    assert "a node needs an IP address to listen at" in refused
 
 
 def test_a_node_tells_of_itself(nodes: Nodes) -> None:
@@ -160,7 +160,7 @@ def test_a_bad_message_is_not_sent(nodes: Nodes, sent: dict[str, object], said: 
 def test_a_callback_that_fails_is_told_the_next_event(
     nodes: Nodes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = Told()
+    told = NodeEvents()
 
     def failing_once(ret: int, raw: bytes) -> None:
         told(ret, raw)

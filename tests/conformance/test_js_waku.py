@@ -118,7 +118,7 @@ def test_who_gives_up_a_missing_message_takes_part_again() -> None:
     give(bob, waits)
     give(alice, sync(bob))
     later_ms = NOW_MS + 10 * MINUTE
-    bob.sweep_incoming(later_ms)
+    bob.on_deadline(later_ms)
     assert only(events(bob, MessageLost))
     give(alice, send(bob, b"taking part", later_ms), now_ms=later_ms)
     assert [e.message_id for e in events(alice, MessageAcknowledged)] == [waits.message_id]

@@ -16,7 +16,7 @@ from tests.journal_lines import json_lines
 
 
 @dataclass
-class Told:
+class Delivery:
     """A message as its participant's application was told it."""
 
     message_id: str
@@ -29,7 +29,7 @@ class Story:
     """One participant's journal."""
 
     name: str
-    lives: list[list[Told]] = field(default_factory=list)
+    lives: list[list[Delivery]] = field(default_factory=list)
     """What was told in each life of the process, in order."""
     accepted: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -50,7 +50,9 @@ def read(name: str, path: Path) -> Story:
                 story.failed.append(f"{record['event']} of {record['message_id']}")
             case "message_received":
                 missing = frozenset(entry["message_id"] for entry in record["missing"])
-                story.lives[-1].append(Told(record["message_id"], record["redelivered"], missing))
+                story.lives[-1].append(
+                    Delivery(record["message_id"], record["redelivered"], missing)
+                )
             case "wire_in" | "wire_out":
                 message = SpecCodec().decode(b64decode(record["payload"]))
                 story.wire[message.message_id] = message

@@ -1,6 +1,6 @@
 """Participants and node are killed under load; nothing that was accepted is lost or told twice.
 
-`make crash` is the long run.
+`make hunt WHAT=crash` is the long run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cells of the notebook page, in a real kernel where there is one (`make site` installs it)."""
+"""The cells of the notebook page, in a real kernel if `make test-spark` installed one."""
 
 import re
 from pathlib import Path

@@ -11,7 +11,8 @@ from typing import Any, get_args
 import pytest
 
 from docs import choosing, commands, conformance, generate, message_states
-from reliable_channel import ChannelOptions, Event, MessageReceived, ReliableChannel
+from reliable_channel import ChannelOptions, MessageReceived, ReliableChannel
+from reliable_channel.events import AnyEvent
 from reliable_channel.transport import MemoryNetwork
 from reliable_channel_lab.commands.comparison_plots import plots
 from tests.channel.world import make_channel
@@ -42,7 +43,7 @@ def test_plots_show_the_results() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         linked = (page.parent / target).resolve()
         assert linked.exists(), f"{page.name} links to {target}"
         on_site = page.is_relative_to(DOCS) and not linked.is_relative_to(DOCS)
@@ -51,7 +52,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_snippets_compile(page: Path) -> None:
-    for snippet in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+    for snippet in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if page.name == "notebook.md" else 0
         compile(snippet, page.name, "exec", flags)
 
@@ -60,7 +61,7 @@ def test_the_table_of_names_has_every_event_and_only_names_that_exist() -> None:
     page = (ROOT / "docs" / "events.md").read_text()
     ours = [line.split(" | ")[2] for line in page.splitlines() if line.startswith("| ")]
     named = set(re.findall(r"`(\w+)", " ".join(ours)))
-    events = {kind.__name__ for kind in get_args(Event)}
+    events = {kind.__name__ for kind in get_args(AnyEvent)}
     options = {field.name for field in fields(ChannelOptions)}
     arguments = set(inspect.signature(ReliableChannel).parameters)
     public = {"ReliableChannel", *dir(ReliableChannel), *arguments, "async"}

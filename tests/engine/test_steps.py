@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
+from reliable_channel.diagnostics import SyncSent
 from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.engine.backoff import Backoff
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
 from reliable_channel.engine.steps import STEPS_WAITING, Step, UnwrittenSteps
 from reliable_channel.events import (
-    Event,
+    AnyEvent,
     MessageSent,
     SendingMessage,
     StateDegraded,
     StateRecovered,
-    SyncSent,
 )
 from reliable_channel.sds.changes import CHANNEL, Changes
 from reliable_channel.sds.events import Outgoing, OutgoingKind
@@ -84,14 +84,14 @@ def test_a_write_ends_the_steps_that_waited_when_it_began() -> None:
 @pytest.mark.parametrize(
     "events", [[], [MessageSent("a", "a", bytes(32), ("a",))]], ids=["a confirmation", "sent"]
 )
-def test_what_nothing_follows_from_has_time(events: list[Event | Logged]) -> None:
+def test_what_nothing_follows_from_has_time(events: list[AnyEvent | Logged]) -> None:
     it = steps()
     it.add(Step(changes("a"), events, []))
-    awaited = [it.is_awaited]
+    awaited = [it.is_urgent]
     it.add(step("b"))
-    awaited.append(it.is_awaited)
+    awaited.append(it.is_urgent)
     it.begin(0, at_once=False)
-    assert [*awaited, it.is_awaited] == [False, True, False]
+    assert [*awaited, it.is_urgent] == [False, True, False]
 
 
 def test_a_step_that_cannot_be_written_is_refused_where_it_accepted_a_message() -> None:
@@ -151,7 +151,7 @@ def test_a_damaged_file_is_not_tried_again(
 def test_what_goes_out_or_was_accepted_is_awaited(made: Step) -> None:
     it = steps()
     it.add(made)
-    assert it.is_awaited
+    assert it.is_urgent
 
 
 def test_look_ups_that_fail_are_reported_once() -> None:

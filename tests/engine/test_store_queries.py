@@ -3,7 +3,8 @@
 from typing import Literal
 
 from reliable_channel._contracts.repair_policies import Look, Missing, RepairStep
-from reliable_channel.engine.repairs import Repairs
+from reliable_channel.engine.message_traces import MessageTraces
+from reliable_channel.engine.recovery import Repairs
 from reliable_channel.engine.store_queries import (
     LINKS,
     LOOKBACKS_MS,
@@ -14,9 +15,9 @@ from reliable_channel.engine.store_queries import (
     ByTime,
     StoreQueries,
 )
-from reliable_channel.engine.trails import Trails
 from reliable_channel.explanation import StoreSearch
 from reliable_channel.sds import HistoryEntry, RepairOptions
+from reliable_channel.sds.agenda import Agenda
 
 from ..sds.world import NOW_MS, SECOND, forge, participant
 
@@ -31,13 +32,15 @@ class Bob:
         self.shown: list[Missing] = []
         self.look: Look = look
         self.repairs = Repairs(
-            *(self.core, self.policy),
+            self.core,
+            self.policy,
             now_ms=NOW_MS,
             retrieve_frequency_ms=30 * SECOND,
             has_store=True,
+            agenda=Agenda(),
         )
-        self.trails = Trails("bob", proves_copies=True)
-        self.queries = StoreQueries(self.core, self.repairs, self.trails)
+        self.message_traces = MessageTraces("bob", proves_copies=True)
+        self.queries = StoreQueries(self.core, self.repairs, self.message_traces)
         self.core.receive(forge("m", after=[HistoryEntry("u", hint, "alice")]), NOW_MS)
 
     def policy(self, missing: Missing) -> RepairStep:
@@ -46,7 +49,7 @@ class Bob:
 
     def searches(self) -> tuple[StoreSearch, ...]:
         """What `explain` shows of the missing message."""
-        return self.trails.explain("u", None, NOW_MS).searches
+        return self.message_traces.explain("u", None, NOW_MS).searches
 
 
 def lookback(step: int, now_ms: int) -> ByTime:
@@ -100,11 +103,11 @@ def test_where_the_hint_found_it_nothing_more_is_asked() -> None:
 
 def test_a_search_by_time_goes_further_back_with_each_look() -> None:
     bob = Bob("time")
-    for looks in range(6):
-        now_ms = NOW_MS + looks * SECOND
-        assert bob.queries.next(now_ms) == lookback(looks.bit_length(), now_ms)
+    for store_tries in range(6):
+        now_ms = NOW_MS + store_tries * SECOND
+        assert bob.queries.next(now_ms) == lookback(store_tries.bit_length(), now_ms)
         assert bob.queries.next(now_ms) is None
-    assert bob.shown[-1].looks == 6
+    assert bob.shown[-1].store_tries == 6
 
 
 def test_a_search_that_is_not_answered_is_no_answer_and_no_look() -> None:
@@ -113,7 +116,7 @@ def test_a_search_that_is_not_answered_is_no_answer_and_no_look() -> None:
         assert bob.queries.next(NOW_MS) == lookback(0, NOW_MS)
         bob.queries.failed(NOW_MS + SECOND)
         shown = bob.shown[-1]
-        assert (shown.store.failures, shown.looks) == (failures, 0)
+        assert (shown.store.failures, shown.store_tries) == (failures, 0)
         assert shown.store.by_time.tries == 0
         assert bob.queries.next(NOW_MS + SECOND) is None
 
@@ -124,9 +127,9 @@ def test_after_a_long_search_none_begins_for_a_while() -> None:
         bob.queries.next(NOW_MS)
         ended_ms = NOW_MS + took_ms
         assert bob.queries.next(ended_ms) is None
-        looks = bob.shown[-1].looks
+        store_tries = bob.shown[-1].store_tries
         assert bob.queries.next(ended_ms + rests_ms - 1) is None
-        assert bob.shown[-1].looks == looks == 1  # put off
+        assert bob.shown[-1].store_tries == store_tries == 1  # put off
         assert bob.queries.next(ended_ms + rests_ms) == lookback(1, ended_ms + rests_ms)
 
 
@@ -196,8 +199,8 @@ def test_a_store_that_refused_hashes_is_asked_for_no_more_of_them_in_this_round(
 
 def test_explain_shows_how_each_search_ended_and_how_long_it_took() -> None:
     later_ms = NOW_MS + SECOND
-    looks: tuple[Literal["hint", "time"], ...] = ("hint", "time")
-    for look in looks:
+    store_tries: tuple[Literal["hint", "time"], ...] = ("hint", "time")
+    for look in store_tries:
         found = Bob(look)
         found.queries.next(NOW_MS)
         found.core.receive(forge("u"), later_ms)

@@ -1,4 +1,4 @@
-"""Fuzz every decoder: `make fuzz`, `FUZZ_SECONDS=60 make fuzz ARGS="sds_spec bloom"`.
+"""Fuzz every decoder: `FUZZ_SECONDS=60 make hunt WHAT=fuzz ARGS="sds_spec bloom"`.
 
 The time is shared out among the targets. A failing input stays in `.fuzz/<target>/`, is printed
 with the command that gives it to the target again (`--replay FILE`), and belongs, once mended, into

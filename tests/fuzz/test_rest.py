@@ -1,5 +1,7 @@
-"""The node answers as its own description says: a few examples of each operation. `make fuzz` asks
-thousands."""
+"""The node answers as its own description says: a few examples of each operation.
+
+`make hunt WHAT=fuzz` asks thousands.
+"""
 
 import pytest
 

@@ -51,7 +51,7 @@ def test_looking_for_cycles_costs_no_more_than_the_chain_is_long(backwards: bool
         numbers = range(2, length)
         take(bob, reversed(numbers) if backwards else numbers)
         take(bob, [1], LATER_MS)
-        costs.append(calls(lambda bob=bob: bob.sweep_incoming(LATER_MS)))  # type: ignore[misc]
+        costs.append(calls(lambda bob=bob: bob.on_deadline(LATER_MS)))  # type: ignore[misc]
         assert len(bob.incoming_buffer.parked) == length - 1
         honest(bob, LATER_MS)
     assert costs[2] < 5 * costs[0]
@@ -77,7 +77,7 @@ def test_cycles_are_cut_and_named_and_delivered_with_what_they_lack() -> None:
         message = forge(f"m{n}", lamport=NOW_MS + n, after=[f"m{(n + 1) % 1_000}"])
         bob.receive(message, NOW_MS)
     honest(bob, NOW_MS)
-    bob.sweep_incoming(LATER_MS)
+    bob.on_deadline(LATER_MS)
     told = list(bob.events())
     lost = [e for e in told if isinstance(e, MessageLost)]
     assert {e.reason for e in lost} == {"it waits for a message that waits for it"}

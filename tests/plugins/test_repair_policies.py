@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 
 from reliable_channel import ChannelOptions, MessageLost, MessageReceived
 from reliable_channel._contracts.repair_policies import (
-    FADE,
+    EWMA_WEIGHT,
     REPAIR_POLICIES,
-    Lately,
     Look,
     Missing,
+    RecentOutcomes,
     RepairPolicy,
     RepairStep,
     StoreState,
 )
 from reliable_channel._plugins.hooks import Register, hookimpl
+from reliable_channel.diagnostics import MessageMissing, RepairRequested
 from reliable_channel.errors import PluginError
-from reliable_channel.events import MessageMissing, RepairRequested
+from reliable_channel.options import RepairOptions
 from reliable_channel.sds.log.kept_messages import REPAIR_CACHE
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.state import Identity, MemoryStateStore
@@ -47,12 +48,14 @@ from tests.runtime.test_store_client import NO_HINT, Author, Library, ids, reade
 
 ENTRY = HistoryEntry("m1", NO_HINT, "alice")
 NEW = Missing(ENTRY, now_ms=60_000, since_ms=60_000, interval_ms=10_000, began_ms=4_321)
-HOPELESS = Lately(9, 0.0, 50.0, 100.0)
+HOPELESS = RecentOutcomes(9, 0.0, 50.0, 100.0)
 
 
-def after_looks(looks: int, **changes: Any) -> Missing:
-    looked_ms = 60_000 + 10_000 * looks
-    return replace(NEW, looks=looks, looked_ms=looked_ms, now_ms=looked_ms, **changes)
+def after_looks(store_tries: int, **changes: Any) -> Missing:
+    last_try_ms = 60_000 + 10_000 * store_tries
+    return replace(
+        NEW, store_tries=store_tries, last_try_ms=last_try_ms, now_ms=last_try_ms, **changes
+    )
 
 
 # -- those that come along -------------------------------------------------------------------------
@@ -62,8 +65,8 @@ def test_prompt_asks_store_soon_and_ever_less_often_and_others_later() -> None:
     prompt, new = REPAIR_POLICIES["prompt"], replace(NEW, interval_ms=300)
     assert prompt(new) == RepairStep(60_300, "hint-then-time", 62_500)
     waits = []
-    for looks in range(1, 10):
-        step = prompt(replace(new, looks=looks, looked_ms=70_000))
+    for store_tries in range(1, 10):
+        step = prompt(replace(new, store_tries=store_tries, last_try_ms=70_000))
         assert step.look_at_ms is not None
         waits.append(step.look_at_ms - 70_000)
     assert waits == [600, 1_200, 2_400, 4_800, 9_600, 10_000, 10_000, 10_000, 10_000]
@@ -72,7 +75,7 @@ def test_prompt_asks_store_soon_and_ever_less_often_and_others_later() -> None:
 def test_prompt_looks_at_once_for_what_a_message_from_store_refers_to_and_then_waits() -> None:
     prompt, new = REPAIR_POLICIES["prompt"], replace(NEW, interval_ms=300, is_past=True)
     assert prompt(new).look_at_ms == new.since_ms
-    assert prompt(replace(new, looks=1, looked_ms=70_000)).look_at_ms == 70_600
+    assert prompt(replace(new, store_tries=1, last_try_ms=70_000)).look_at_ms == 70_600
     away = replace(new, store=StoreState(failures=1, failed_ms=60_000))
     assert prompt(away).look_at_ms == 60_600
 
@@ -109,27 +112,27 @@ def test_each_name_says_who_is_asked(name: str, asks_store: bool, asks_others: b
 
 @pytest.mark.parametrize("name", ["both", "store-only"])
 def test_store_is_asked_at_the_frequency_and_by_time_less_and_less_often(name: str) -> None:
-    steps = [REPAIR_POLICIES[name](after_looks(looks)) for looks in range(1, 20)]
+    steps = [REPAIR_POLICIES[name](after_looks(store_tries)) for store_tries in range(1, 20)]
     assert [step.look_at_ms for step in steps] == [70_000 + 10_000 * n for n in range(1, 20)]
     by_time = [n for n, step in enumerate(steps, 1) if step.look == "hint-then-time"]
     assert by_time == [1, 3, 7, 15]
 
 
 def test_lately_forgets_slowly() -> None:
-    lately = Lately().after(0.0, 100, 1_000)
-    assert lately == Lately(1, 0.0, 100, 1_000)
+    lately = RecentOutcomes().after(0.0, 100, 1_000)
+    assert lately == RecentOutcomes(1, 0.0, 100, 1_000)
     for _ in range(9):
         lately = lately.after(0.0, 100, 1_000)
-    assert lately.after(1.0, 900, 9_000) == Lately(11, FADE, 200, 2_000)
+    assert lately.after(1.0, 900, 9_000) == RecentOutcomes(11, EWMA_WEIGHT, 200, 2_000)
 
 
 def test_adaptive_looks_for_several_messages_at_once() -> None:
     adaptive = REPAIR_POLICIES["adaptive"]
-    looks = {
-        adaptive(replace(NEW, since_ms=since, looks=1, looked_ms=looked)).look_at_ms
+    store_tries = {
+        adaptive(replace(NEW, since_ms=since, store_tries=1, last_try_ms=looked)).look_at_ms
         for since, looked in ((50_000, 69_400), (61_000, 72_000), (63_000, 79_300))
     }
-    assert looks == {NEW.began_ms + 80_000}
+    assert store_tries == {NEW.began_ms + 80_000}
 
 
 def test_adaptive_leaves_out_what_did_not_help() -> None:
@@ -138,8 +141,8 @@ def test_adaptive_leaves_out_what_did_not_help() -> None:
     assert adaptive(replace(NEW, store=StoreState(by_hint=HOPELESS))).look == "time"
     both_bad = StoreState(by_hint=HOPELESS, by_time=HOPELESS)
     assert adaptive(replace(NEW, store=both_bad)).look == "hint-then-time"
-    looks = [adaptive(after_looks(n, store=both_bad)).look for n in (1, 3, 7, 15)]
-    assert looks == ["hint", "hint-then-time", "hint", "hint-then-time"]
+    store_tries = [adaptive(after_looks(n, store=both_bad)).look for n in (1, 3, 7, 15)]
+    assert store_tries == ["hint", "hint-then-time", "hint", "hint-then-time"]
     usual, seldom = after_looks(1), after_looks(1, store=StoreState(again=HOPELESS))
     first_ms, second_ms = adaptive(usual).look_at_ms, adaptive(seldom).look_at_ms
     assert first_ms is not None and second_ms is not None
@@ -152,7 +155,7 @@ def test_adaptive_leaves_a_store_in_peace_that_does_not_answer(
     failures: int, apart_ms: int
 ) -> None:
     away = StoreState(failures=failures, failed_ms=61_000)
-    looked_before = replace(NEW, since_ms=20_000, looks=2, looked_ms=40_000)
+    looked_before = replace(NEW, since_ms=20_000, store_tries=2, last_try_ms=40_000)
     for missing in (NEW, looked_before):
         step = REPAIR_POLICIES["adaptive"](replace(missing, now_ms=61_000, store=away))
         assert step.ask_at_ms == missing.since_ms
@@ -208,7 +211,7 @@ LOOKS = st.sampled_from(Look.__args__)  # type: ignore[attr-defined]
 
 def drawn(table: list[tuple[int | None, Look, int | None]], missing: Missing) -> RepairStep:
     """A pure function of what it is shown."""
-    look_in_ms, look, ask_in_ms = table[(missing.looks + missing.asked) % len(table)]
+    look_in_ms, look, ask_in_ms = table[(missing.store_tries + missing.asked) % len(table)]
     return RepairStep(
         None if look_in_ms is None else missing.now_ms + look_in_ms,
         look,
@@ -343,7 +346,7 @@ async def test_where_there_is_no_store_a_policy_is_shown_that(virtual_time: None
 
     network = MemoryNetwork()
     alice, library = Author(network), Alone(network)
-    options = ChannelOptions(repair_t_min_ms=5_000, repair_t_max_ms=5_000)
+    options = ChannelOptions(repair=RepairOptions(t_min_ms=5_000, t_max_ms=5_000))
     channel = reader(library, options=options, retrieval_strategy=watching)
     async with listening(channel) as told:
         began_ns = now_ns()

@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from reliable_channel import Event, MessageReceived
-from reliable_channel.events import EventsMissed, SyncSent
+from reliable_channel import MessageReceived
+from reliable_channel.diagnostics import SyncSent
+from reliable_channel.events import AnyEvent, EventsMissed
 from reliable_channel.runtime.backlog import Backlog
 from reliable_channel.runtime.event_stream import TRIM_AT, TRIM_AT_BYTES, EventStream
+from tests import inside
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +36,7 @@ def emit(stream: EventStream, *names: str) -> None:
         stream.emit(message(name) if name.isupper() else SyncSent(name))
 
 
-def name_of(event: Event) -> str:
+def name_of(event: AnyEvent) -> str:
     match event:
         case EventsMissed(count, messages):
             return f"missed {count}, {messages} messages"
@@ -43,7 +45,7 @@ def name_of(event: Event) -> str:
     raise AssertionError(event)
 
 
-async def take(events: AsyncIterator[Event], count: int) -> list[str]:
+async def take(events: AsyncIterator[AnyEvent], count: int) -> list[str]:
     return [name_of(await anext(events)) for _ in range(count)]
 
 
@@ -52,7 +54,7 @@ async def read_all(stream: EventStream, names: list[str]) -> None:
         names += [name_of(event)]
 
 
-async def rest(stream: EventStream, events: AsyncIterator[Event]) -> list[str]:
+async def rest(stream: EventStream, events: AsyncIterator[AnyEvent]) -> list[str]:
     """Close the stream and read on to its end."""
     stream.close()
     return [name_of(event) async for event in events]
@@ -175,7 +177,7 @@ async def test_no_reader_is_no_slow_reader() -> None:
     assert reports == []
 
 
-async def wait_for_more(events: AsyncIterator[Event]) -> None:
+async def wait_for_more(events: AsyncIterator[AnyEvent]) -> None:
     with anyio.move_on_after(0):
         await anext(events)
 
@@ -186,11 +188,11 @@ async def test_nothing_is_kept_for_long_that_every_reader_has_read() -> None:
     emit(stream, *"a" * (TRIM_AT + 1))
     await take(events, TRIM_AT + 1)
     await wait_for_more(events)
-    assert len(stream._buffer) == TRIM_AT + 1
+    assert len(inside.buffer(stream)) == TRIM_AT + 1
     del abandoned
     gc.collect()
     await wait_for_more(events)
-    assert len(stream._buffer) == 0
+    assert len(inside.buffer(stream)) == 0
 
 
 async def test_content_that_every_reader_has_read_leaves_sooner() -> None:
@@ -200,7 +202,7 @@ async def test_content_that_every_reader_has_read_leaves_sooner() -> None:
         stream.emit(MessageReceived("a", "bob", bytes(size), 1, 0))
         await take(events, 1)
         await wait_for_more(events)
-        assert len(stream._buffer) == (1 if size == TRIM_AT_BYTES else 0)
+        assert len(inside.buffer(stream)) == (1 if size == TRIM_AT_BYTES else 0)
 
 
 async def test_a_closed_reader_ends_and_nothing_is_kept_for_it() -> None:
@@ -210,7 +212,7 @@ async def test_a_closed_reader_ends_and_nothing_is_kept_for_it() -> None:
         assert await take(events, 1) == ["a"]
     assert [event async for event in events] == []
     assert await take(stream.read(), 1) == ["b"]
-    assert len(stream._buffer) == 1
+    assert len(inside.buffer(stream)) == 1
 
 
 async def test_closing_a_reader_ends_its_waiting() -> None:
@@ -233,7 +235,7 @@ async def test_large_contents_leave_the_buffer_early(monkeypatch: pytest.MonkeyP
     log = {name: name.encode() for name in ("A", "B", "C", "D", "E")}
     stream = make_stream(100, log=log)
     emit(stream, *log)
-    assert len(stream._buffer) == 3
+    assert len(inside.buffer(stream)) == 3
     assert await take(stream.read(), 5) == list(log)
 
 
@@ -257,7 +259,7 @@ async def test_a_wait_that_is_cancelled_can_be_taken_up_again() -> None:
 
 
 async def test_asking_for_the_next_event_confirms_the_one_before() -> None:
-    confirmed: list[Event] = []
+    confirmed: list[AnyEvent] = []
     stream = EventStream(1, Backlog(no_log), confirm=confirmed.append)
     emit(stream, "A", "B", "C")
     events = stream.read()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reliable_channel.sds import JS_WAKU, HistoryEntry, Limits, Outcome
+from reliable_channel.sds import JS_WAKU, CoreLimits, HistoryEntry, Outcome
 from reliable_channel.sds.events import (
     MessageLost,
     MessageMissing,
@@ -51,7 +51,7 @@ def test_what_waits_for_a_lost_message_is_delivered_and_says_so() -> None:
     hint = HistoryEntry("lost", b"hash", "alice")
     bob.receive(forge("m", after=[hint]), NOW_MS)
     assert delivered(bob) == []
-    bob.sweep_incoming(LATER_MS)
+    bob.on_deadline(LATER_MS)
     lost, received = [e for e in bob.events() if isinstance(e, MessageLost | MessageReceived)]
     assert lost == MessageLost("lost", "alice", b"hash", "not found within 300000 ms")
     assert isinstance(received, MessageReceived)
@@ -62,7 +62,7 @@ def test_a_lost_message_that_comes_late_is_delivered_in_its_place() -> None:
     bob = participant("bob")
     old, new = chain(2)
     bob.receive(new, NOW_MS)
-    bob.sweep_incoming(LATER_MS)
+    bob.on_deadline(LATER_MS)
     bob.receive(old, LATER_MS)
     bob.receive(new, LATER_MS)
     assert [(e.content, e.position) for e in events(bob, MessageReceived)] == [
@@ -76,7 +76,7 @@ def test_messages_after_a_lost_one_do_not_wait_for_it_again() -> None:
     bob = participant("bob")
     messages = chain(4)
     bob.receive(messages[1], NOW_MS)
-    bob.sweep_incoming(LATER_MS)
+    bob.on_deadline(LATER_MS)
     events(bob, MessageLost)
     assert bob.receive(messages[2], LATER_MS).outcome is Outcome.DELIVERED
     assert bob.receive(messages[3], LATER_MS).outcome is Outcome.DELIVERED
@@ -87,7 +87,7 @@ def test_messages_after_a_lost_one_do_not_wait_for_it_again() -> None:
 def test_without_a_timeout_a_message_waits_for_ever() -> None:
     bob = participant("bob", timeout_for_lost_messages_ms=0)
     bob.receive(chain(2)[1], NOW_MS)
-    bob.sweep_incoming(NOW_MS + 10_000 * MINUTE)
+    bob.on_deadline(NOW_MS + 10_000 * MINUTE)
     assert delivered(bob) == []
     assert len(bob.missing()) == 1
 
@@ -110,9 +110,9 @@ def test_a_cycle_is_cut_after_the_loss_timeout(length: int) -> None:
             f"m{i:02}", lamport=NOW_MS + i, content=b"%d" % i, after=[f"m{(i + 1) % length:02}"]
         )
         assert bob.receive(message, NOW_MS).outcome is Outcome.PARKED
-    assert bob.sweep_incoming(NOW_MS + MINUTE) == []
+    bob.on_deadline(NOW_MS + MINUTE)
     assert delivered(bob) == []
-    bob.sweep_incoming(LATER_MS)
+    bob.on_deadline(LATER_MS)
     assert sorted(delivered(bob), key=int) == [b"%d" % i for i in range(length)]
     assert bob.incoming_buffer.parked == {}
     assert bob.next_deadline_ms() is not None
@@ -123,7 +123,7 @@ def test_what_a_cut_cycle_delivers_does_not_count_as_lost() -> None:
     bob = participant("bob")
     for name, after in (("a", "b"), ("b", "c"), ("c", "a")):
         bob.receive(forge(name, after=[after]), NOW_MS)
-    bob.sweep_incoming(LATER_MS)
+    bob.on_deadline(LATER_MS)
     told = [event for event in bob.events() if isinstance(event, MessageLost | MessageReceived)]
     assert [(type(event), event.message_id) for event in told] == [
         (MessageLost, "b"),
@@ -137,8 +137,8 @@ def test_a_cycle_is_cut_where_delivery_waits_for_the_sweep() -> None:
     bob = participant("bob", behaviour=JS_WAKU)
     bob.receive(forge("a", after=["b"]), NOW_MS)
     bob.receive(forge("b", after=["a"]), NOW_MS)
-    bob.sweep_incoming(LATER_MS)
-    bob.sweep_incoming(LATER_MS)
+    bob.on_deadline(LATER_MS)
+    bob.on_deadline(LATER_MS + bob.options.sweep_in_buf_interval_ms)
     assert len(delivered(bob)) == 2
 
 
@@ -157,15 +157,15 @@ def test_a_long_chain_of_waiting_messages_is_released_without_recursion() -> Non
 def test_the_timeout_counts_from_when_the_end_of_a_chain_became_known() -> None:
     """Each link comes within the timeout, all together take far longer: nothing is given up but the
     last, and once, and everything that waits is then delivered at once."""
-    bob = participant("bob", timeout_for_lost_messages_ms=5 * MINUTE)
+    bob = participant("bob", timeout_for_lost_messages_ms=5 * MINUTE, sweep_in_buf_interval_ms=1)
     links = [forge(f"m{i}", lamport=NOW_MS + i, after=[f"m{i - 1}"]) for i in range(20)]
     for number, link in enumerate(reversed(links)):
         bob.receive(link, NOW_MS + number * 4 * MINUTE)
-        bob.sweep_incoming(NOW_MS + number * 4 * MINUTE)
+        bob.on_deadline(NOW_MS + number * 4 * MINUTE)
     known_ms = NOW_MS + 19 * 4 * MINUTE
-    bob.sweep_incoming(known_ms + 5 * MINUTE)
+    bob.on_deadline(known_ms + 5 * MINUTE)
     assert not events(bob, MessageLost) and not bob.log.last(1)
-    bob.sweep_incoming(known_ms + 5 * MINUTE + 1)
+    bob.on_deadline(known_ms + 5 * MINUTE + 1)
     told = [e for e in bob.events() if isinstance(e, MessageLost | MessageReceived)]
     assert [e.message_id for e in told] == ["m-1", *(f"m{i}" for i in range(20))]
 
@@ -174,7 +174,7 @@ def test_the_timeout_counts_from_when_the_end_of_a_chain_became_known() -> None:
 
 
 def test_a_message_that_made_room_comes_again_and_is_delivered_once() -> None:
-    bob = participant("bob", limits=Limits(incoming_messages=2))
+    bob = participant("bob", limits=CoreLimits(incoming_messages=2))
     messages = chain(5)
     for message in messages[1:]:
         bob.receive(message, NOW_MS)
@@ -189,7 +189,7 @@ def test_a_message_that_made_room_comes_again_and_is_delivered_once() -> None:
 
 
 def test_a_message_that_made_room_is_asked_for() -> None:
-    bob = participant("bob", limits=Limits(incoming_messages=1))
+    bob = participant("bob", limits=CoreLimits(incoming_messages=1))
     bob.receive(forge("m1", after=["m0"]), NOW_MS)
     bob.receive(forge("other", after=["unknown"]), NOW_MS)
     assert {"m0", "m1", "unknown"} == set(bob.repair_requests.planned())
@@ -197,7 +197,7 @@ def test_a_message_that_made_room_is_asked_for() -> None:
 
 
 def test_the_incoming_buffer_is_bounded_in_bytes_too() -> None:
-    bob = participant("bob", limits=Limits(incoming_bytes=5_000))
+    bob = participant("bob", limits=CoreLimits(incoming_bytes=5_000))
     for i in range(10):
         bob.receive(forge(f"m{i}", after=["missing"], content=bytes(900)), NOW_MS)
     assert bob.incoming_buffer.size_bytes <= 5_000
@@ -212,7 +212,7 @@ def test_the_incoming_buffer_is_bounded_in_bytes_too() -> None:
 def test_a_message_that_waits_for_one_released_by_the_limit_is_delivered() -> None:
     # The newcomer's third reference makes room by giving up "old", which delivers "parked", for
     # which the newcomer itself waits: it must not wait for what is already there.
-    bob = participant("bob", limits=Limits(missing_entries=1))
+    bob = participant("bob", limits=CoreLimits(missing_entries=1))
     bob.receive(forge("parked", after=["old"], lamport=NOW_MS + 1), NOW_MS)
     bob.receive(forge("new", after=["old", "parked", "unknown"], lamport=NOW_MS + 2), NOW_MS)
     bob.receive(forge("unknown"), NOW_MS)
@@ -221,7 +221,7 @@ def test_a_message_that_waits_for_one_released_by_the_limit_is_delivered() -> No
 
 
 def test_one_message_may_refer_to_more_than_is_remembered() -> None:
-    bob = participant("bob", limits=Limits(missing_entries=3))
+    bob = participant("bob", limits=CoreLimits(missing_entries=3))
     arrival = bob.receive(forge("m", after=[f"u{i}" for i in range(5)]), NOW_MS)
     assert arrival.outcome is Outcome.PARKED
     assert [m.entry.message_id for m in bob.missing()] == ["u2", "u3", "u4"]
@@ -235,7 +235,7 @@ def test_one_message_may_refer_to_more_than_is_remembered() -> None:
 
 
 def test_a_message_older_than_the_log_is_refused_not_delivered_again() -> None:
-    bob = participant("bob", limits=Limits(log_entries=3))
+    bob = participant("bob", limits=CoreLimits(log_entries=3))
     messages = [forge(f"m{i}", lamport=NOW_MS + i, content=b"%d" % i) for i in range(6)]
     for message in messages + messages:
         bob.receive(message, NOW_MS)
@@ -249,21 +249,21 @@ def test_a_message_older_than_the_log_is_refused_not_delivered_again() -> None:
 
 
 def test_a_message_that_waited_past_the_horizon_does_not_move_it_back() -> None:
-    bob = participant("bob", limits=Limits(log_entries=2))
+    bob = participant("bob", limits=CoreLimits(log_entries=2))
     bob.receive(forge("a", lamport=NOW_MS + 1, content=b"a", after=["z"]), NOW_MS)
     newer = [
         forge(f"m{i}", lamport=NOW_MS + 10 + i, content=b"%d" % i, sender="bea") for i in range(5)
     ]
     for message in newer:
         bob.receive(message, NOW_MS)
-    bob.sweep_incoming(LATER_MS)
+    bob.on_deadline(LATER_MS)
     for message in newer:
         bob.receive(message, LATER_MS)
     assert delivered(bob) == [b"0", b"1", b"2", b"3", b"4", b"a"]
 
 
 def test_nobody_waits_for_a_message_that_left_the_log() -> None:
-    bob = participant("bob", limits=Limits(log_entries=2))
+    bob = participant("bob", limits=CoreLimits(log_entries=2))
     for message in (forge(f"m{i}", lamport=NOW_MS + i) for i in range(5)):
         bob.receive(message, NOW_MS)
     last = forge("last", lamport=NOW_MS + 9, after=[f"m{i}" for i in range(5)])
@@ -272,7 +272,7 @@ def test_nobody_waits_for_a_message_that_left_the_log() -> None:
 
 
 def test_what_waits_for_a_message_older_than_the_log_is_delivered_when_that_arrives() -> None:
-    bob = participant("bob", limits=Limits(log_entries=2))
+    bob = participant("bob", limits=CoreLimits(log_entries=2))
     bob.receive(forge("waits", lamport=NOW_MS + 90, content=b"waits", after=["old"]), NOW_MS)
     for i in range(3):
         bob.receive(forge(f"m{i}", lamport=NOW_MS + 10 + i), NOW_MS)
@@ -302,7 +302,7 @@ def test_a_forged_copy_does_not_cancel_an_answer() -> None:
     bob.receive(forge("r", sender="carol", requests=[request]), NOW_MS)
     bob.receive(forge(message.message_id, content=b"false"), NOW_MS)
     assert set(bob.repair_responses.planned()) == {message.message_id}
-    bob.sweep_repair(NOW_MS + 2 * MINUTE)
+    bob.on_deadline(NOW_MS + 2 * MINUTE)
     assert [o.data for o in bob.outgoing() if o.kind is OutgoingKind.REPAIR] == [message.data]
 
 
@@ -310,7 +310,7 @@ def test_a_forged_copy_does_not_cancel_an_answer() -> None:
 @given(st.data())
 def test_small_buffers_never_deliver_twice(data: st.DataObject) -> None:
     """Any arrivals, in any order and number, with every buffer too small: once each, in order."""
-    limits = Limits(incoming_messages=3, missing_entries=4, log_entries=5)
+    limits = CoreLimits(incoming_messages=3, missing_entries=4, log_entries=5)
     bob = participant("bob", limits=limits, timeout_for_lost_messages_ms=5 * MINUTE)
     size = 10
     messages = [
@@ -326,11 +326,11 @@ def test_small_buffers_never_deliver_twice(data: st.DataObject) -> None:
     for i in data.draw(st.lists(st.integers(0, size - 1), max_size=60)):
         now_ms += data.draw(st.sampled_from([0, 0, MINUTE, 6 * MINUTE]))
         bob.receive(messages[i], now_ms)
-        bob.sweep_incoming(now_ms)
+        bob.on_deadline(now_ms)
         assert len(bob.incoming_buffer.parked) <= 3
         assert len(bob.missing()) <= 4
         assert len(bob.log) <= 5
     contents = delivered(bob)
     assert len(contents) == len(set(contents))
-    bob.sweep_incoming(now_ms + 20 * MINUTE)
+    bob.on_deadline(now_ms + 20 * MINUTE)
     assert bob.incoming_buffer.parked == {}

@@ -5,7 +5,7 @@ Each test plays what makes js-waku fail and holds the core to what the specifica
 
 import pytest
 
-from reliable_channel.sds import HistoryEntry, Limits, Outcome, RepairOptions
+from reliable_channel.sds import CoreLimits, HistoryEntry, Outcome, RepairOptions
 from reliable_channel.sds.bloom import BloomFilter
 from reliable_channel.sds.events import (
     AcknowledgementSource,
@@ -69,7 +69,7 @@ def test_d02_a_buffered_dependency_is_not_met() -> None:
     )
     bob.receive(second, NOW_MS)
     assert bob.receive(third, NOW_MS).outcome is Outcome.PARKED
-    bob.sweep_incoming(NOW_MS)
+    bob.on_deadline(NOW_MS)
     assert delivered(bob) == []
     bob.receive(first, NOW_MS)
     assert delivered(bob) == [b"1", b"2", b"3"]
@@ -79,7 +79,7 @@ def test_d03_a_timeout_drops_nothing_and_cascades_nowhere() -> None:
     bob = participant("bob", timeout_for_lost_messages_ms=MINUTE)
     bob.receive(forge("m2", after=["m1"], content=b"2"), NOW_MS)
     bob.receive(forge("m3", after=["m1", "m2"], content=b"3"), NOW_MS)
-    bob.sweep_incoming(LATER_MS)
+    bob.on_deadline(LATER_MS)
     assert delivered(bob) == [b"2", b"3"]
     bob.receive(forge("m4", after=["m1", "m2", "m3"], content=b"4"), LATER_MS)
     bob.receive(forge("m1", lamport=1, content=b"1"), LATER_MS)
@@ -193,7 +193,7 @@ def test_d17_requests_and_answers_are_told() -> None:
     assert (requested.message_ids, requested.carrier_id) == ((lost.message_id,), carrier.message_id)
     give(alice, carrier, now_ms=LATER_MS)
     assert only(events(alice, RepairRequestReceived)).message_ids == (lost.message_id,)
-    alice.sweep_repair(LATER_MS)
+    alice.on_deadline(LATER_MS)
     assert only(events(alice, RepairSent)).message_id == lost.message_id
 
 
@@ -224,13 +224,13 @@ def test_d19_a_duplicate_cancels_the_answer() -> None:
     bob.receive(forge("r", sender="carol", content=None, requests=[request]), NOW_MS)
     assert len(bob.repair_responses) == 1
     give(bob, two)
-    bob.sweep_repair(LATER_MS)
+    bob.on_deadline(LATER_MS)
     assert [o for o in bob.outgoing() if o.kind is OutgoingKind.REPAIR] == []
 
 
 def test_d22_state_is_bounded() -> None:
     # More floods are in test_bounded.py. js-waku buffers 500 forged sync messages for ever.
-    bob = participant("bob", limits=Limits(missing_entries=100))
+    bob = participant("bob", limits=CoreLimits(missing_entries=100))
     for n in range(500):
         bob.receive(forge("s", content=None, after=[f"u{n}"], bloom=bloom()), NOW_MS)
     assert len(bob.incoming_buffer.parked) == 0
@@ -288,7 +288,7 @@ def test_d30_independent_messages_are_released_in_log_order(is_lost: bool) -> No
         message = forge(f"m{n}", lamport=NOW_MS + n, after=["m1"], content=b"%d" % n)
         bob.receive(message, NOW_MS)
     if is_lost:
-        bob.sweep_incoming(LATER_MS)
+        bob.on_deadline(LATER_MS)
     else:
         bob.receive(forge("m1", lamport=NOW_MS + 1, content=b"1"), NOW_MS)
     assert delivered(bob)[-3:] == [b"2", b"3", b"4"]
@@ -299,7 +299,7 @@ def test_d30_what_a_lost_message_releases_is_delivered_in_causal_order() -> None
     for n in (4, 2, 3):
         after = [f"m{i}" for i in range(1, n)]
         bob.receive(forge(f"m{n}", lamport=NOW_MS + n, after=after, content=b"%d" % n), NOW_MS)
-    bob.sweep_incoming(LATER_MS)
+    bob.on_deadline(LATER_MS)
     assert delivered(bob) == [b"2", b"3", b"4"]
     bob.receive(forge("m1", lamport=NOW_MS + 1, content=b"1"), LATER_MS)
     assert [entry.content for entry in bob.log] == [b"1", b"2", b"3", b"4"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reliable_channel.sds import HistoryEntry, Limits, Outcome, SdsProtocol
+from reliable_channel.sds import CoreLimits, HistoryEntry, Outcome, SdsProtocol
 from reliable_channel.sds.events import (
     MessageLost,
     MessageMissing,
@@ -68,7 +68,7 @@ def test_the_newest_are_looked_for_at_once_and_the_older_ones_in_their_turn() ->
     assert bob.repair_requests.planned().keys() == set(ids)
     deadline_ms = bob.next_deadline_ms()
     assert deadline_ms is not None and deadline_ms > LATER_MS
-    bob.sweep_incoming(LATER_MS + bob.options.timeout_for_lost_messages_ms)
+    bob.on_deadline(LATER_MS + bob.options.timeout_for_lost_messages_ms)
     assert sorted(event.message_id for event in events(bob, MessageLost)) == ids
 
 
@@ -130,7 +130,7 @@ def test_of_what_is_delivered_lost_or_looked_for_nothing_waits_for_its_turn() ->
     arrive(bob, ids[:10])
     lost = participant("bob").options.timeout_for_lost_messages_ms + 1
     bob.receive(forge("n", sender="nick", after=ids[10:20], content=b"n"), NOW_MS - lost)
-    bob.sweep_incoming(NOW_MS)
+    bob.on_deadline(NOW_MS)
     bob.receive(forge("o", sender="olga", after=ids[20:30], content=b"o"), NOW_MS)
     list(bob.events())
     bob.receive(forge("m", after=ids, content=b"m"), NOW_MS)
@@ -184,17 +184,17 @@ def test_who_refers_to_the_same_later_counts_from_the_first_reference() -> None:
 
 
 def test_what_has_no_turn_in_time_is_dropped_and_what_waits_delivered() -> None:
-    timeout_ms = 10 * SECOND
-    bob = participant("bob", timeout_for_lost_messages_ms=timeout_ms)
+    timeout_ms = 10  # before the budget has room again
+    bob = participant("bob", timeout_for_lost_messages_ms=timeout_ms, sweep_in_buf_interval_ms=1)
     spend(bob)
     ids = names(FOLLOWED_AT_ONCE + 3)
     for name, sender in (("m", "mallory"), ("n", "nick")):
         bob.receive(forge(name, sender=sender, after=ids, content=name.encode()), NOW_MS)
     arrive(bob, ids[-FOLLOWED_AT_ONCE:])
     list(bob.events())
-    bob.sweep_incoming(NOW_MS + timeout_ms)
+    bob.on_deadline(NOW_MS + timeout_ms)
     assert b"m" not in delivered(bob)
-    bob.sweep_incoming(NOW_MS + timeout_ms + 1)
+    bob.on_deadline(NOW_MS + timeout_ms + 1)
     told = list(bob.events())
     dropped = [e for e in told if isinstance(e, ReferencesDropped)]
     assert [(e.sender_id, e.count) for e in dropped] == [("nick", 3)]  # named by both
@@ -208,7 +208,7 @@ def test_what_has_no_turn_in_time_is_dropped_and_what_waits_delivered() -> None:
 
 def test_beyond_the_limit_what_is_not_looked_for_goes_first() -> None:
     limit = CHECKED + QUEUED - 1
-    bob = participant("bob", limits=Limits(missing_entries=limit))
+    bob = participant("bob", limits=CoreLimits(missing_entries=limit))
     ids = names(CHECKED + QUEUED)
     bob.receive(forge("m", after=ids, content=b"m"), NOW_MS)
     dropped = only(events(bob, ReferencesDropped))
@@ -222,14 +222,14 @@ def test_beyond_the_limit_what_is_not_looked_for_goes_first() -> None:
 
 
 def test_exactly_at_the_limit_nothing_is_dropped() -> None:
-    bob = participant("bob", limits=Limits(missing_entries=CHECKED + QUEUED))
+    bob = participant("bob", limits=CoreLimits(missing_entries=CHECKED + QUEUED))
     bob.receive(forge("m", after=names(CHECKED + QUEUED)), NOW_MS)
     assert events(bob, ReferencesDropped) == []
     assert bob.progress().missing == CHECKED + QUEUED + 1
 
 
 def test_beyond_the_limit_who_has_most_loses_and_what_waits_for_that_alone_is_delivered() -> None:
-    bob = participant("bob", limits=Limits(missing_entries=4))
+    bob = participant("bob", limits=CoreLimits(missing_entries=4))
     bob.receive(forge("n", sender="nick", after=["x"], content=b"n"), NOW_MS)
     bob.receive(forge("m", after=["u1"], content=b"m"), NOW_MS)
     bob.receive(forge("o", after=["u2", "u3", "u4"], content=b"o"), NOW_MS)
@@ -245,7 +245,7 @@ def test_a_lost_message_is_asked_for_again_by_who_refers_to_it_and_waited_for_by
     entry = HistoryEntry("u", b"hint", "alice")
     bob.receive(forge("m", after=[entry], content=b"m"), NOW_MS)
     later_ms = NOW_MS + bob.options.timeout_for_lost_messages_ms + 1
-    bob.sweep_incoming(later_ms)
+    bob.on_deadline(later_ms)
     bob.repair_requests.remove("u")
     assert delivered(bob) == [b"m"]
     bob.receive(forge("n", lamport=later_ms, after=[entry], content=b"n"), later_ms)
@@ -265,7 +265,7 @@ def test_a_missing_message_that_is_referred_to_again_is_no_news() -> None:
 
 def test_a_missing_message_counts_as_that_of_the_referrer_with_fewest() -> None:
     """Else a flooder that names first what others miss has it dropped with its own."""
-    bob = participant("bob", limits=Limits(missing_entries=4))
+    bob = participant("bob", limits=CoreLimits(missing_entries=4))
     bob.receive(forge("m", after=["u", "v", "w"]), NOW_MS)
     bob.receive(forge("n", sender="nick", after=["u"]), NOW_MS)
     bob.receive(forge("o", after=["x", "y"]), NOW_MS)
@@ -287,7 +287,7 @@ def test_a_newcomer_presumes_the_newest_and_leaves_the_older_alone() -> None:
     bob.receive(forge("m", after=ids, content=b"m"), NOW_MS)
     assert delivered(bob) == [b"m"]
     assert searched(bob) == set(ids[QUEUED:])
-    assert bob.incoming_buffer.unseen.size == 0
+    assert bob.incoming_buffer.queued.size == 0
     later_ms = NOW_MS + 10 * SECOND
     bob.receive(forge("n", lamport=later_ms, after=["u", *ids[-2:]], content=b"n"), later_ms)
     assert carried(bob) == [("n", "mallory", ["u"])]
@@ -307,7 +307,7 @@ def test_an_endless_hint_that_had_to_wait_is_passed_over_in_its_turn() -> None:
 
 
 def test_what_left_the_log_is_passed_over_in_its_turn() -> None:
-    bob, ids = participant("bob", limits=Limits(log_entries=1)), names(CHECKED)
+    bob, ids = participant("bob", limits=CoreLimits(log_entries=1)), names(CHECKED)
     for n, name in enumerate(("left", "newest")):
         bob.receive(forge(name, lamport=NOW_MS + n), NOW_MS)
     bob.receive(forge("m", lamport=NOW_MS + 9, after=["left", *ids], content=b"m"), NOW_MS)

@@ -1,16 +1,17 @@
 """The table of message states: what it says, that the core keeps to it, and that a core that does
 not is found."""
 
-from reliable_channel.sds import Limits, SdsOptions, SdsProtocol
+from reliable_channel.sds import CoreLimits, SdsOptions, SdsProtocol
 from reliable_channel.sds.events import MessageLost, MessageReceived
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.sds.profile import SPEC
 from reliable_channel.sds.references.unknown import CHECKED
 from reliable_channel.sds.states import (
     TRANSITIONS,
-    Event,
     State,
+    Trigger,
 )
+from tests import inside
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -22,7 +23,7 @@ def participant(**limits: int) -> SdsProtocol:
         "bob",
         now_ms=NOW_MS,
         random=lambda: 0.5,
-        options=SdsOptions(limits=Limits(**limits)),
+        options=SdsOptions(limits=CoreLimits(**limits)),
     )
 
 
@@ -34,7 +35,7 @@ def message(message_id: str, *refers_to: str, at_ms: int = 0, sender: str = "ali
 
 
 def state(core: SdsProtocol, message_id: str) -> State:
-    return core._state.states.of(message_id)
+    return inside.state(core).states.of(message_id)
 
 
 # -- the table -------------------------------------------------------------------------------------
@@ -55,7 +56,7 @@ def test_every_state_can_be_reached_and_left() -> None:
 
 def test_every_event_is_in_the_table_and_changes_something() -> None:
     changes = {e for (before, e), after in TRANSITIONS.items() if after is not before}
-    assert changes | {Event.CYCLE} == set(Event)
+    assert changes | {Trigger.CYCLE} == set(Trigger)
 
 
 def test_what_waits_and_what_is_searched_follows_from_the_state() -> None:
@@ -64,7 +65,7 @@ def test_what_waits_and_what_is_searched_follows_from_the_state() -> None:
     assert {s for s in State if s.is_here} == {State.PARKED, State.DELIVERED}
     for (before, event), after in TRANSITIONS.items():
         if before is State.DELIVERED and after is not before:
-            assert event in (Event.FORGED, Event.LOG_LIMIT)
+            assert event in (Trigger.FORGED, Trigger.LOG_LIMIT)
 
 
 # -- the core keeps to it --------------------------------------------------------------------------

@@ -8,21 +8,22 @@ from reliable_channel.sds import SdsProtocol
 from reliable_channel.sds.delivery import Delivery
 from reliable_channel.sds.profile import SPEC
 from reliable_channel.sds.references.incoming import IncomingBuffer, ParkedMessage
-from reliable_channel.sds.references.queued import UnseenReferences
+from reliable_channel.sds.references.queued import QueuedReferences
 from reliable_channel.sds.states import checking
 from reliable_channel.sds.states_of import IllegalTransition, TransitionCheck
+from tests import inside
 
 from .test_states import NOW_MS, message, participant, queued_by_an_evicted_message
 
 
 def dropped_with_its_carrier(self: IncomingBuffer, batch: object) -> list[str]:
-    self.unseen.drop(batch)  # type: ignore[arg-type]
+    self.queued.drop(batch)  # type: ignore[arg-type]
     return []
 
 
 def delivered_twice(core: SdsProtocol) -> None:
     parked = ParkedMessage(SPEC.codec.decode(message("m1")), message("m1"), None, NOW_MS, set())
-    core._delivery.deliver(parked)
+    core._delivery.deliver(parked)  # noqa: SLF001
 
 
 def test_a_message_that_is_delivered_twice_is_found() -> None:
@@ -48,7 +49,7 @@ def test_a_message_that_waits_for_ever_is_found(monkeypatch: pytest.MonkeyPatch)
             "is delivered, and still missing or parked",
         ),
         (Delivery, "_log", lambda self, parked: None, "is unknown after COMPLETE"),
-        (UnseenReferences, "add", lambda self, batch: None, "is unknown after REFERENCE_QUEUED"),
+        (QueuedReferences, "add", lambda self, batch: None, "is unknown after REFERENCE_QUEUED"),
     ],
 )
 def test_a_planted_defect_is_found(
@@ -72,4 +73,4 @@ def test_the_check_is_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     core.receive(message("m1"), NOW_MS)
     delivered_twice(core)
     with checking():
-        assert isinstance(participant()._state.moved, TransitionCheck)
+        assert isinstance(inside.state(participant()).on_transition, TransitionCheck)

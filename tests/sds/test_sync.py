@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from reliable_channel.sds.events import MessageAcknowledged, MessageMissing, OutgoingKind
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.sync import (
-    Heard,
     JsWakuSchedule,
     SuppressedSchedule,
     SyncSchedule,
     SyncTimer,
+    SyncTrigger,
     make_schedule,
 )
 
@@ -32,7 +32,7 @@ def count_syncs(rule: Rule, participants: int, duration_ms: int, seed: int) -> i
     Whoever fires is heard by all others one latency later, and each of them draws anew.
     """
     delay_ms = rule(INTERVAL_MS, Random(seed).random).delay_ms
-    due_ms = [delay_ms(Heard.START) for _ in range(participants)]
+    due_ms = [delay_ms(SyncTrigger.START) for _ in range(participants)]
     on_the_way: deque[tuple[int, int]] = deque()
     sent = 0
     while True:
@@ -40,13 +40,13 @@ def count_syncs(rule: Rule, participants: int, duration_ms: int, seed: int) -> i
         if on_the_way and on_the_way[0][0] <= now_ms:
             now_ms, sender = on_the_way.popleft()
             own_ms = due_ms[sender]
-            due_ms = [now_ms + delay_ms(Heard.SYNC) for _ in range(participants)]
+            due_ms = [now_ms + delay_ms(SyncTrigger.SYNC) for _ in range(participants)]
             due_ms[sender] = own_ms
         elif now_ms > duration_ms:
             return sent
         else:
             sender = due_ms.index(now_ms)
-            due_ms[sender] = now_ms + delay_ms(Heard.OWN_SYNC)
+            due_ms[sender] = now_ms + delay_ms(SyncTrigger.OWN_SYNC)
             on_the_way.append((now_ms + LATENCY_MS, sender))
             sent += 1
 
@@ -58,22 +58,22 @@ def count_syncs(rule: Rule, participants: int, duration_ms: int, seed: int) -> i
 @pytest.mark.parametrize(
     ("heard", "min_ms", "max_ms"),
     [
-        (Heard.START, 24_000, 36_000),
-        (Heard.SYNC, 24_000, 36_000),
-        (Heard.OWN_SYNC, 48_000, 72_000),
-        (Heard.CONTENT, 12_000, 18_000),
-        (Heard.OWN_CONTENT, 18_000, 27_000),
+        (SyncTrigger.START, 24_000, 36_000),
+        (SyncTrigger.SYNC, 24_000, 36_000),
+        (SyncTrigger.OWN_SYNC, 48_000, 72_000),
+        (SyncTrigger.CONTENT, 12_000, 18_000),
+        (SyncTrigger.OWN_CONTENT, 18_000, 27_000),
     ],
 )
 @settings(derandomize=True)
 @given(draw=st.floats(0, 1, exclude_max=True))
-def test_a_dead_time_then_a_draw(heard: Heard, min_ms: int, max_ms: int, draw: float) -> None:
+def test_a_dead_time_then_a_draw(heard: SyncTrigger, min_ms: int, max_ms: int, draw: float) -> None:
     assert min_ms <= SuppressedSchedule(INTERVAL_MS, lambda: draw).delay_ms(heard) <= max_ms
 
 
 def test_the_draw_is_skewed_towards_the_end() -> None:
     schedule = SuppressedSchedule(INTERVAL_MS, Random(1).random)
-    delays = [schedule.delay_ms(Heard.SYNC) for _ in range(10_000)]
+    delays = [schedule.delay_ms(SyncTrigger.SYNC) for _ in range(10_000)]
     assert sum(delay > 34_000 for delay in delays) > 8_000
     assert min(delays) < 28_000
 
@@ -81,13 +81,13 @@ def test_the_draw_is_skewed_towards_the_end() -> None:
 @pytest.mark.parametrize(
     ("heard", "max_ms"),
     [
-        (Heard.START, 30_000),
-        (Heard.SYNC, 30_000),
-        (Heard.CONTENT, 15_000),
-        (Heard.OWN_SYNC, 60_000),
+        (SyncTrigger.START, 30_000),
+        (SyncTrigger.SYNC, 30_000),
+        (SyncTrigger.CONTENT, 15_000),
+        (SyncTrigger.OWN_SYNC, 60_000),
     ],
 )
-def test_js_wakus_draw_is_uniform_from_zero(heard: Heard, max_ms: int) -> None:
+def test_js_wakus_draw_is_uniform_from_zero(heard: SyncTrigger, max_ms: int) -> None:
     assert JsWakuSchedule(INTERVAL_MS, lambda: 0.0).delay_ms(heard) == 0
     assert JsWakuSchedule(INTERVAL_MS, lambda: 0.5).delay_ms(heard) == max_ms // 2
 
@@ -164,7 +164,10 @@ def test_a_lost_last_message_is_noticed_within_two_intervals(size: int, seed: in
 
 def test_a_lost_sync_message_costs_one_more_interval() -> None:
     worst_ms = SuppressedSchedule(INTERVAL_MS, lambda: 1 - 1e-9).delay_ms
-    assert worst_ms(Heard.CONTENT) + worst_ms(Heard.SYNC) + 2 * LATENCY_MS <= 2 * INTERVAL_MS
+    assert (
+        worst_ms(SyncTrigger.CONTENT) + worst_ms(SyncTrigger.SYNC) + 2 * LATENCY_MS
+        <= 2 * INTERVAL_MS
+    )
 
 
 @pytest.mark.conformance("JS-SYNC-3")
@@ -199,14 +202,14 @@ def test_content_puts_a_sync_off_for_some_minutes_and_no_longer() -> None:
     """Sync messages alone carry what logs are compared by; a busy channel needs one now and
     then."""
     timer = SyncTimer(make_schedule("suppressed", 30_000, lambda: 0.5))
-    timer.restart(Heard.SYNC, 0)
+    timer.restart(SyncTrigger.SYNC, 0)
     now_ms = 0
     while (timer.due_ms or 0) > now_ms:
         now_ms += 1_000
-        timer.restart(Heard.CONTENT, now_ms)
+        timer.restart(SyncTrigger.CONTENT, now_ms)
     assert 0.8 <= now_ms / 300_000 <= 1.2
-    timer.restart(Heard.OWN_SYNC, now_ms)
-    timer.restart(Heard.CONTENT, now_ms + 1_000)
+    timer.restart(SyncTrigger.OWN_SYNC, now_ms)
+    timer.restart(SyncTrigger.CONTENT, now_ms + 1_000)
     assert (timer.due_ms or 0) > now_ms + 10_000
 
 
@@ -238,15 +241,15 @@ def test_who_asks_on_and_on_keeps_no_other_from_speaking(self_tuning: bool) -> N
 
 def test_a_request_spares_the_others_a_sync_as_any_sync_does() -> None:
     timer = SyncTimer(make_schedule("suppressed", 30_000, lambda: 0.5))
-    timer.restart(Heard.SYNC, 0)
+    timer.restart(SyncTrigger.SYNC, 0)
     due_ms = timer.due_ms or 0
-    timer.restart(Heard.REQUEST, 20_000)
+    timer.restart(SyncTrigger.REQUEST, 20_000)
     assert timer.due_ms == due_ms + 20_000
 
 
 def test_the_schedule_of_js_waku_stays_as_it_is() -> None:
     timer = SyncTimer(make_schedule("js-waku", 30_000, lambda: 0.5))
-    timer.restart(Heard.SYNC, 0)
+    timer.restart(SyncTrigger.SYNC, 0)
     for now_ms in range(0, 3_600_000, 5_000):
-        timer.restart(Heard.CONTENT, now_ms)
+        timer.restart(SyncTrigger.CONTENT, now_ms)
         assert timer.due_ms == now_ms + 7_500

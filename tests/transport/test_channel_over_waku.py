@@ -15,7 +15,7 @@ from reliable_channel import (
     MessageReceived,
     MessageSent,
 )
-from reliable_channel.events import (
+from reliable_channel.diagnostics import (
     MessageRejected,
     RejectionReason,
     TransportDegraded,
@@ -205,5 +205,6 @@ async def test_quick_options_are_quick_over_a_node_too() -> None:
     async with line() as it:
         alice, bob = (channel_over(over(it), name, options=QUICK) for name in ("alice", "bob"))
         async with listening(alice) as told, bob:
-            await alice.send(b"hello")
-            await told.first(MessageAcknowledged)
+            request = await alice.send(b"hello")
+            acknowledged = await told.first(MessageAcknowledged)
+            assert acknowledged.message_id == request.message_id

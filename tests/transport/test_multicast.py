@@ -112,13 +112,6 @@ def test_frames_in_any_order_and_any_number_make_the_message(body: bytes, random
     assert {whole for whole in made if whole is not None} == {body}
 
 
-@given(st.binary(max_size=100))
-def test_any_bytes_are_a_frame_or_none(data: bytes) -> None:
-    for datagram in (data, b"RCM1" + data):
-        frame = decode(datagram)
-        assert frame is None or (frame.encode() == datagram and frame.index < frame.count)
-
-
 def test_a_frame_is_refused_beyond_its_bounds() -> None:
     assert decode(Frame(TAG, HASH, 0, MAX_FRAMES, b"").encode()) is not None
     for frame in (
@@ -214,8 +207,7 @@ async def test_the_same_envelope_again_fills_what_was_lost_and_is_told_once() ->
     async with member(group_url()) as alice, member(alice.url) as bob:
         envelope = alice.envelope(bytes(5 * PART_BYTES), timestamp_ns=1, ephemeral=False)
         await alice.publish(envelope)
-        assert bob._socket is not None
-        bob._socket.recvfrom(2_000)  # the first part is lost
+        bob._socket.recvfrom(2_000)  # type: ignore[union-attr]  # noqa: SLF001
         with anyio.move_on_after(0.05):
             await bob.receive()
         await alice.publish(envelope)

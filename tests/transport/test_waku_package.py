@@ -6,11 +6,8 @@ import waku
 from reliable_channel.transport.waku_package import require_own_waku
 
 
-def test_our_own_is_accepted() -> None:
+def test_our_own_is_accepted_and_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     require_own_waku()
-
-
-def test_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(waku, "__distribution__")
     with pytest.raises(ImportError, match="pip uninstall waku") as caught:
         require_own_waku()

@@ -106,7 +106,7 @@ def _hostile(case: Any, setup: Any) -> str | None:
     except CodecError:
         refused = True
     arrival = core.receive(data, now_ms)
-    core.sweep_incoming(now_ms)
+    core.on_deadline(now_ms)
     if refused and arrival.outcome is not Outcome.REJECTED:
         return f"the codec refuses these bytes and the core took them as {arrival.outcome.value}"
     if arrival.outcome in (Outcome.REJECTED, Outcome.OWN) and _trace(core) != before:

@@ -17,8 +17,8 @@ from reliable_channel_status import (
     seal_symmetric,
     symmetric_key,
 )
-from reliable_channel_status.ecies import OVERHEAD_BYTES
-from reliable_channel_status.envelope import IV_BYTES, TAG_BYTES, pack
+from reliable_channel_status.wire.ecies import OVERHEAD_BYTES
+from reliable_channel_status.wire.envelope import IV_BYTES, TAG_BYTES, pack
 
 from .case import Result, cases, first_difference
 

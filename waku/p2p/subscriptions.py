@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
-from waku._hearing import Hearing
+from waku._subscription_watchdog import SubscriptionWatchdog
 from waku.errors import LocalError, WakuError
 from waku.hashing import message_hash
 from waku.libp2p.driver.link import now_ms
@@ -83,7 +83,7 @@ class Subscriptions:
         self._by_topic: dict[str, list[Subscription]] = {}
         self._gathering: WeakKeyDictionary[ServicePeer, _Registration] = WeakKeyDictionary()
         """What waits for a peer that another registration is on its way to."""
-        self._hearing: dict[tuple[Entry, str], Hearing] = {}
+        self._watchdog: dict[tuple[Entry, str], SubscriptionWatchdog] = {}
         """Own messages that a peer should push, by shard."""
 
     def __len__(self) -> int:
@@ -99,7 +99,7 @@ class Subscriptions:
         """Give it nothing more."""
         self._all.discard(subscription)
         for entry in subscription.peers:
-            self._hearing.pop((entry, subscription.pubsub_topic), None)  # what it waited for
+            self._watchdog.pop((entry, subscription.pubsub_topic), None)  # what it waited for
         for topic in subscription.content_topics:
             self._by_topic[topic].remove(subscription)
             if not self._by_topic[topic]:
@@ -136,8 +136,8 @@ class Subscriptions:
     def forget(self, entry: Entry, reason: str) -> None:
         """A peer is gone, or knows no subscription any more."""
         entry.deaf.clear()
-        for key in [key for key in self._hearing if key[0] is entry]:
-            del self._hearing[key]
+        for key in [key for key in self._watchdog if key[0] is entry]:
+            del self._watchdog[key]
         for subscription in self.known_to(entry):
             subscription.peers.discard(entry)
             self._judge(subscription, reason)
@@ -210,30 +210,30 @@ class Subscriptions:
     @contextmanager
     def publishing(self, pubsub_topic: str, message: WakuMessage) -> Iterator[None]:
         """Publish a message inside, which the peers of its subscriptions are then to push."""
-        hearings = [
-            self._hearing.setdefault((entry, pubsub_topic), Hearing())
+        watchdogs = [
+            self._watchdog.setdefault((entry, pubsub_topic), SubscriptionWatchdog())
             for one in self._by_topic.get(message.content_topic, ())
             if one.pubsub_topic == pubsub_topic
             for entry in one.peers
         ]
-        if not hearings:
+        if not watchdogs:
             yield
             return
         digest = message_hash(pubsub_topic, message)
-        for hearing in hearings:
-            hearing.publishing(digest)
+        for watchdog in watchdogs:
+            watchdog.publishing(digest)
         try:
             yield
         except BaseException:
-            for hearing in hearings:
-                hearing.not_published(digest)
+            for watchdog in watchdogs:
+                watchdog.not_published(digest)
             raise
-        for hearing in hearings:
-            hearing.published(digest, now_ms() / 1000)
+        for watchdog in watchdogs:
+            watchdog.published(digest, now_ms() / 1000)
 
     def _heard(self, entry: Entry, shard: str, digest: bytes) -> None:
-        if (hearing := self._hearing.get((entry, shard))) is not None:
-            hearing.heard((digest,), now_ms() / 1000)
+        if (watchdog := self._watchdog.get((entry, shard))) is not None:
+            watchdog.heard((digest,), now_ms() / 1000)
         if entry.deaf.pop(shard, None) is not None:
             for subscription in self.known_to(entry):
                 self._judge(subscription, "")
@@ -244,14 +244,14 @@ class Subscriptions:
         They keep their subscriptions, and count again as soon as they push.
         """
         found = []
-        for (entry, shard), hearing in self._hearing.items():
-            if (silent_s := hearing.deaf_for_s(now_s)) is None:
+        for (entry, shard), watchdog in self._watchdog.items():
+            if (silent_s := watchdog.deaf_for_s(now_s)) is None:
                 continue
             reason = (
                 f"peer {entry.peer_id} is deaf: nothing came for {silent_s:.0f} s, not even "
-                f"{hearing.unheard} messages that were published here"
+                f"{watchdog.not_echoed} messages that were published here"
             )
-            hearing.revived()
+            watchdog.restored()
             if shard not in entry.deaf:
                 found.append((entry, shard, reason))
             entry.deaf[shard] = reason

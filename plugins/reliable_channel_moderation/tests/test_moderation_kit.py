@@ -17,8 +17,9 @@ from reliable_channel_status import (
     PrivateKey,
     mention,
 )
-from reliable_channel_status.bot import BotOptions, RateLimit, StatusBot, StatusTestKit
-from reliable_channel_status.bot.testkit import key_of
+from reliable_channel_status.bot import BotOptions, RateLimit, StatusBot
+from reliable_channel_status.testing import BotTester
+from reliable_channel_status.testing.fake_user import key_of
 
 OWNER = PrivateKey(bytes([4]) * 32)
 COMMUNITY = Community(OWNER.public_key)
@@ -37,7 +38,7 @@ class World:
         self.folder = folder
         self.policy = policy or Policy(allowed_hosts=frozenset({"status.app"}))
         self.is_owner = is_owner
-        self.kit: StatusTestKit
+        self.kit: BotTester
         self.moderation: Moderation
 
     def bot(self) -> StatusBot:
@@ -67,7 +68,7 @@ class World:
 
     def __enter__(self) -> "World":
         key = OWNER if self.is_owner else None
-        self.kit = StatusTestKit(self.bot(), community_key=key).__enter__()
+        self.kit = BotTester(self.bot(), community_key=key).__enter__()
         self.kit.wait(2)
         return self
 
@@ -159,8 +160,8 @@ def test_points_lead_from_deletion_to_mute_kick_and_ban(tmp_path: Path) -> None:
     )
     with World(tmp_path, policy) as world:
         alice = world.kit.user("Alice")
-        for _ in range(4):
-            alice.says(f"{LINK}/{world.kit.now_ms()}")
+        for word in ("tea", "bread", "music", "trains"):
+            alice.says(f"{word} {LINK}")
             world.kit.wait(30)
         assert world.actions == ["delete", "mute", "kick", "ban"]
         assert "Please ban the user: the bot does not run the community." in world.told(MODS)[-1]

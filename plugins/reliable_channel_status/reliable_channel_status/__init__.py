@@ -1,12 +1,25 @@
-"""Status chats and communities: topics, keys, envelopes and payloads, without I/O."""
+"""Status chats and communities: topics, keys, envelopes and payloads, and the bots on top."""
 
 from typing import TYPE_CHECKING
 
 from reliable_channel.spi import lazy_names
 
 if TYPE_CHECKING:
-    from .application import from_protocol, message_id, to_protocol, unwrap, wrap
-    from .chats import (
+    from .community.control_node import (
+        ControlNode,
+        JoinRefusal,
+        NotControlNode,
+        RefusedRequest,
+        Request,
+    )
+    from .community.edits import CommunityProfile
+    from .community.group_keys import GroupKeys
+    from .community.invite_links import InviteData, InviteLink
+    from .community.join_requests import ethereum_address, join_request, wallet_of, why_refused
+    from .community.rules import why_closed, why_invalid, why_not_heard
+    from .key_file import KeyFileError, needs_passphrase, read_key, write_key
+    from .wire.application import from_protocol, message_id, to_protocol, unwrap, wrap
+    from .wire.chats import (
         Community,
         Derivation,
         carries,
@@ -15,8 +28,8 @@ if TYPE_CHECKING:
         partitioned_topic,
         personal_discovery_topic,
     )
-    from .community_edits import CommunityProfile
-    from .community_payloads import (
+    from .wire.codec import PAYLOADS, decode_payload, encode_payload
+    from .wire.community_payloads import (
         ChatIdentity,
         CommunityAdminSettings,
         CommunityBanInfo,
@@ -30,14 +43,13 @@ if TYPE_CHECKING:
         CommunityRequestToJoinResponse,
         CommunityRequestToLeave,
         CommunityTokenPermission,
+        CommunityUserKicked,
         IdentityImage,
         RevealedAccount,
         Shard,
         TokenCriteria,
     )
-    from .community_rules import why_closed, why_invalid, why_not_heard
-    from .control_node import ControlNode, JoinRefusal, NotControlNode, RefusedRequest, Request
-    from .conversation import (
+    from .wire.conversation import (
         Applied,
         Conversation,
         ConversationLimits,
@@ -45,7 +57,7 @@ if TYPE_CHECKING:
         Privileged,
         Waiting,
     )
-    from .enums import (
+    from .wire.enums import (
         Access,
         AudioType,
         ChannelRole,
@@ -60,7 +72,7 @@ if TYPE_CHECKING:
         TokenPermissionType,
         TokenType,
     )
-    from .envelope import (
+    from .wire.envelope import (
         EnvelopeError,
         MalformedEnvelope,
         NotForThisKey,
@@ -70,14 +82,12 @@ if TYPE_CHECKING:
         seal_ecies,
         seal_symmetric,
     )
-    from .group_keys import GroupKeys, NoGroupKey
-    from .invite_links import InviteData, InviteLink
-    from .key_file import KeyFileError, needs_passphrase, read_key, write_key
-    from .keys import PrivateKey, PublicKey, SymmetricKey, keccak256, recover
-    from .membership import ethereum_address, join_request, wallet_of, why_refused
-    from .mentioning import EVERYONE, mention, mentions, mentions_everyone
-    from .outcomes import Ignored, MessageId, Received, RefusalReason, Refused, SignedPayload
-    from .payloads import (
+    from .wire.hash_ratchet import NoGroupKey
+    from .wire.keys import PrivateKey, PublicKey, SymmetricKey, keccak256, recover
+    from .wire.mentioning import EVERYONE, mention, mentions, mentions_everyone
+    from .wire.opening import Opener, Outcome
+    from .wire.outcomes import Ignored, MessageId, Received, RefusalReason, Refused, SignedPayload
+    from .wire.payloads import (
         AcceptContactRequest,
         AudioMessage,
         BridgeMessage,
@@ -97,10 +107,10 @@ if TYPE_CHECKING:
         StickerMessage,
         UnfurledLink,
     )
-    from .pipeline import Opener, Outcome, Outgoing, Sealer, WakuVersion
-    from .rules import ChatClock, invalid, review
-    from .sds import STATUS_SDS, SdsArrival, SdsWrapper, read_sds, sds_message_id
-    from .topics import (
+    from .wire.rules import ChatClock, invalid, review
+    from .wire.sds import STATUS_SDS, SdsArrival, SdsWrapper, read_sds, sds_message_id
+    from .wire.sealing import Outgoing, Sealer, WakuVersion
+    from .wire.topics import (
         CONTENT_SHARD,
         CONTROL_SHARD,
         DEFAULT_SHARD,
@@ -110,187 +120,66 @@ if TYPE_CHECKING:
         symmetric_key,
         topic_bytes,
     )
-    from .wire import PAYLOADS, decode_payload, encode_payload
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "application": (
-                "from_protocol",
-                "message_id",
-                "to_protocol",
-                "unwrap",
-                "wrap",
-            ),
-            "chats": (
-                "Community",
-                "Derivation",
-                "carries",
-                "contact_code_topic",
-                "negotiated_topic_id",
-                "partitioned_topic",
-                "personal_discovery_topic",
-            ),
-            "community_edits": ("CommunityProfile",),
-            "community_payloads": (
-                "ChatIdentity",
-                "CommunityAdminSettings",
-                "CommunityBanInfo",
-                "CommunityCategory",
-                "CommunityChat",
-                "CommunityDescription",
-                "CommunityEncryptionKeysRequest",
-                "CommunityMember",
-                "CommunityPermissions",
-                "CommunityRequestToJoin",
-                "CommunityRequestToJoinResponse",
-                "CommunityRequestToLeave",
-                "CommunityTokenPermission",
-                "IdentityImage",
-                "RevealedAccount",
-                "Shard",
-                "TokenCriteria",
-            ),
-            "community_rules": (
-                "why_closed",
-                "why_invalid",
-                "why_not_heard",
-            ),
-            "control_node": (
-                "ControlNode",
-                "JoinRefusal",
-                "NotControlNode",
-                "RefusedRequest",
-                "Request",
-            ),
-            "conversation": (
-                "Applied",
-                "Conversation",
-                "ConversationLimits",
-                "MessageState",
-                "Privileged",
-                "Waiting",
-            ),
-            "enums": (
-                "Access",
-                "AudioType",
-                "ChannelRole",
-                "ContentType",
-                "ImageFormat",
-                "LinkType",
-                "MessageType",
-                "PayloadType",
-                "Reaction",
-                "Role",
-                "StatusType",
-                "TokenPermissionType",
-                "TokenType",
-            ),
-            "envelope": (
-                "EnvelopeError",
-                "MalformedEnvelope",
-                "NotForThisKey",
-                "Opened",
-                "open_ecies",
-                "open_symmetric",
-                "seal_ecies",
-                "seal_symmetric",
-            ),
-            "group_keys": (
-                "GroupKeys",
-                "NoGroupKey",
-            ),
-            "invite_links": (
-                "InviteData",
-                "InviteLink",
-            ),
-            "key_file": (
-                "KeyFileError",
-                "needs_passphrase",
-                "read_key",
-                "write_key",
-            ),
-            "keys": (
-                "PrivateKey",
-                "PublicKey",
-                "SymmetricKey",
-                "keccak256",
-                "recover",
-            ),
-            "membership": (
-                "ethereum_address",
-                "join_request",
-                "wallet_of",
-                "why_refused",
-            ),
-            "mentioning": (
-                "EVERYONE",
-                "mention",
-                "mentions",
-                "mentions_everyone",
-            ),
-            "outcomes": (
-                "Ignored",
-                "MessageId",
-                "Received",
-                "RefusalReason",
-                "Refused",
-                "SignedPayload",
-            ),
-            "payloads": (
-                "AcceptContactRequest",
-                "AudioMessage",
-                "BridgeMessage",
-                "ChatMessage",
-                "ChatPayload",
-                "ContactRequestPropagatedState",
-                "ContactUpdate",
-                "DeleteMessage",
-                "EditMessage",
-                "EmojiReaction",
-                "ImageMessage",
-                "MembershipUpdateMessage",
-                "Payload",
-                "PinMessage",
-                "RetractContactRequest",
-                "StatusUpdate",
-                "StickerMessage",
-                "UnfurledLink",
-            ),
-            "pipeline": (
-                "Opener",
-                "Outcome",
-                "Outgoing",
-                "Sealer",
-                "WakuVersion",
-            ),
-            "rules": (
-                "ChatClock",
-                "invalid",
-                "review",
-            ),
-            "sds": (
-                "STATUS_SDS",
-                "SdsArrival",
-                "SdsWrapper",
-                "read_sds",
-                "sds_message_id",
-            ),
-            "topics": (
-                "CONTENT_SHARD",
-                "CONTROL_SHARD",
-                "DEFAULT_SHARD",
-                "NON_PROTECTED_SHARD",
-                "Topic",
-                "content_topic",
-                "symmetric_key",
-                "topic_bytes",
-            ),
-            "wire": (
-                "PAYLOADS",
-                "decode_payload",
-                "encode_payload",
-            ),
+            "key_file": "KeyFileError needs_passphrase read_key write_key".split(),
+            "community.control_node": (
+                "ControlNode JoinRefusal NotControlNode RefusedRequest Request"
+            ).split(),
+            "community.edits": ["CommunityProfile"],
+            "community.group_keys": ["GroupKeys"],
+            "community.invite_links": "InviteData InviteLink".split(),
+            "community.join_requests": (
+                "ethereum_address join_request wallet_of why_refused"
+            ).split(),
+            "community.rules": "why_closed why_invalid why_not_heard".split(),
+            "wire.application": "from_protocol message_id to_protocol unwrap wrap".split(),
+            "wire.chats": (
+                "Community Derivation carries contact_code_topic negotiated_topic_id "
+                "partitioned_topic personal_discovery_topic"
+            ).split(),
+            "wire.codec": "PAYLOADS decode_payload encode_payload".split(),
+            "wire.community_payloads": (
+                "ChatIdentity CommunityAdminSettings CommunityBanInfo CommunityCategory "
+                "CommunityChat CommunityDescription CommunityEncryptionKeysRequest "
+                "CommunityMember CommunityPermissions CommunityRequestToJoin "
+                "CommunityRequestToJoinResponse CommunityRequestToLeave "
+                "CommunityTokenPermission CommunityUserKicked IdentityImage "
+                "RevealedAccount Shard TokenCriteria"
+            ).split(),
+            "wire.conversation": (
+                "Applied Conversation ConversationLimits MessageState Privileged Waiting"
+            ).split(),
+            "wire.enums": (
+                "Access AudioType ChannelRole ContentType ImageFormat LinkType MessageType "
+                "PayloadType Reaction Role StatusType TokenPermissionType TokenType"
+            ).split(),
+            "wire.envelope": (
+                "EnvelopeError MalformedEnvelope NotForThisKey Opened open_ecies "
+                "open_symmetric seal_ecies seal_symmetric"
+            ).split(),
+            "wire.hash_ratchet": ["NoGroupKey"],
+            "wire.keys": "PrivateKey PublicKey SymmetricKey keccak256 recover".split(),
+            "wire.mentioning": "EVERYONE mention mentions mentions_everyone".split(),
+            "wire.opening": "Opener Outcome".split(),
+            "wire.outcomes": (
+                "Ignored MessageId Received RefusalReason Refused SignedPayload"
+            ).split(),
+            "wire.payloads": (
+                "AcceptContactRequest AudioMessage BridgeMessage ChatMessage ChatPayload "
+                "ContactRequestPropagatedState ContactUpdate DeleteMessage EditMessage "
+                "EmojiReaction ImageMessage MembershipUpdateMessage Payload PinMessage "
+                "RetractContactRequest StatusUpdate StickerMessage UnfurledLink"
+            ).split(),
+            "wire.rules": "ChatClock invalid review".split(),
+            "wire.sds": "STATUS_SDS SdsArrival SdsWrapper read_sds sds_message_id".split(),
+            "wire.sealing": "Outgoing Sealer WakuVersion".split(),
+            "wire.topics": (
+                "CONTENT_SHARD CONTROL_SHARD DEFAULT_SHARD NON_PROTECTED_SHARD Topic "
+                "content_topic symmetric_key topic_bytes"
+            ).split(),
         },
     )
 
@@ -327,6 +216,7 @@ __all__ = [
     "CommunityRequestToJoinResponse",
     "CommunityRequestToLeave",
     "CommunityTokenPermission",
+    "CommunityUserKicked",
     "ContactRequestPropagatedState",
     "ContactUpdate",
     "ContentType",

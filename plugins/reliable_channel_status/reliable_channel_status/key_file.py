@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from .keys import KEY_BYTES, PrivateKey
+from .wire.keys import KEY_BYTES, PrivateKey
 
 PASSPHRASE_VARIABLE: Final = "RELIABLE_CHANNEL_BOT_PASSPHRASE"
 """Where commands and bots look for the passphrase of their key."""
@@ -56,7 +56,7 @@ def write_key(path: Path, key: PrivateKey, passphrase: str | None = None) -> Non
         raise KeyFileError(
             f"{path} exists; move it away, or take another name: a lost key does not come back"
         ) from None
-    with os.fdopen(descriptor, "w") as file:
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
         os.fchmod(descriptor, MODE)  # whatever the umask is
         file.write(json.dumps(document, indent=1) + "\n")
 

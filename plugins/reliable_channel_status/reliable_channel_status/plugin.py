@@ -20,7 +20,7 @@ COMMANDS: Final = {
 @hookimpl
 def register_checks(register: Register) -> None:
     """Add where a configured bot stands in its community."""
-    register("status.membership", f"{__package__}.bot.doctor_check:check_membership")
+    register("status.membership", f"{__package__}.cli.doctor_check:check_membership")
 
 
 @hookimpl
@@ -32,5 +32,5 @@ def register_commands(app: "typer.Typer") -> None:
 
     bot = typer.Typer(help="Bots in Status communities.", no_args_is_help=True)
     for name, summary in COMMANDS.items():
-        lazy_command(bot, name, f"{__package__}.commands", summary)
+        lazy_command(bot, name, f"{__package__}.cli.commands", summary)
     app.add_typer(bot, name="bot")

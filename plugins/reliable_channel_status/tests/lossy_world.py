@@ -13,15 +13,15 @@ from status_world import COMMUNITY, GENERAL, NOW_MS
 from reliable_channel.spi import MemoryStateStore, StateStore
 from reliable_channel_status import Community, PrivateKey
 from reliable_channel_status.bot import (
+    BotContext,
     BotMemory,
     BotOptions,
     LoopLimits,
     Message,
     RateLimit,
     StatusBot,
-    Surroundings,
 )
-from reliable_channel_status.bot.virtual_time import VirtualTimeLoop
+from tests.virtual_time import VirtualLoop
 from waku import WakuClient
 from waku.node import EmbeddedNode, NodeOptions
 from waku.node.options import HashQueries
@@ -127,7 +127,7 @@ def converse(
             await anyio.sleep(60 * minutes)
             tasks.cancel_scope.cancel()
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(main())
 
 
@@ -135,7 +135,7 @@ async def _serve(member: Member, losing: LosingTransport, now_ms: Callable[[], i
     memory = BotMemory(member.memory, member.key.public_key, now_ms())
     async with WakuClient("http://node", transport=losing) as client:
         await member.bot.serve(
-            Surroundings(
+            BotContext(
                 key=member.key,
                 memory=memory,
                 client=client,

@@ -21,7 +21,7 @@ from reliable_channel_status import (
     Topic,
     wrap,
 )
-from reliable_channel_status.community_edits import with_channel
+from reliable_channel_status.community.edits import with_channel
 from waku import WakuMessage
 
 NOW_MS: Final = 1_700_000_000_000

@@ -37,7 +37,7 @@ def _environment() -> Iterator[None]:
 )
 def test_the_snippets_run(page: Path) -> None:
     names: dict[str, Any] = {"__name__": "a page"}
-    snippets = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    snippets = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     assert snippets
     for snippet in snippets:
         exec(compile(snippet, page.name, "exec"), names)
@@ -51,8 +51,8 @@ def test_every_reason_is_told() -> None:
 def test_every_log_event_and_count_is_told() -> None:
     sources = (ROOT / "plugins/reliable_channel_status/reliable_channel_status/bot").glob("*.py")
     code = "\n".join(source.read_text() for source in sources)
-    events = set(re.findall(r'watch\.log\(\s*"(\w+)"', code))
-    counts = set(re.findall(r'watch\.count(?:s\[|\()"(\w+)"', code))
+    events = set(re.findall(r'reporter\.log\(\s*"(\w+)"', code))
+    counts = set(re.findall(r'reporter\.count(?:s\[|\()"(\w+)"', code))
     assert len(events) > 10 and len(counts) > 8
     text = BOTS.read_text()
     assert [name for name in events if f"`{name}`" not in text] == []

@@ -19,7 +19,6 @@ from reliable_channel_status import (
     PrivateKey,
     Sealer,
     WakuVersion,
-    status_pb2,
     wrap,
 )
 from reliable_channel_status.bot import (
@@ -31,9 +30,11 @@ from reliable_channel_status.bot import (
     ReactionChange,
     Reliability,
     StatusBot,
-    StatusTestKit,
 )
-from reliable_channel_status.bot.testkit import START_MS, key_of
+from reliable_channel_status.testing import BotTester
+from reliable_channel_status.testing.fake_user import key_of
+from reliable_channel_status.testing.tester import START_MS
+from reliable_channel_status.wire import status_pb2
 from waku import PubsubTopic, WakuMessage
 
 DATA: Final = Path(__file__).parents[3] / "tests/vectors/data/status-real"
@@ -58,11 +59,11 @@ def recorded(*, version: int) -> list[Any]:
     return sorted((m for m in MESSAGES if m["version"] == version), key=lambda m: m["timestamp"])
 
 
-def relay(kit: StatusTestKit, cases: list[Any]) -> None:
+def relay(tester: BotTester, cases: list[Any]) -> None:
     """Relay messages on the shards and at the times at which they were recorded."""
     for case in cases:
-        kit.wait(max(0.0, case["timestamp"] / 1e9 - kit.now_ms() / 1e3))
-        kit.publish(waku_message(case), shard=PubsubTopic.parse(case["pubsub_topic"]))
+        tester.wait(max(0.0, case["timestamp"] / 1e9 - tester.now_ms() / 1e3))
+        tester.publish(waku_message(case), shard=PubsubTopic.parse(case["pubsub_topic"]))
 
 
 def ids_in_the_community(cases: list[Any], payload_type: PayloadType) -> list[str]:
@@ -113,12 +114,12 @@ def test_a_bot_with_default_options_hears_real_clients(version: int) -> None:
     told = Told(bot)
     cases = recorded(version=version)
     start_ms = cases[0]["timestamp"] // NS_PER_MS - 1000
-    with StatusTestKit(bot, community_key=OPEN, now_ms=start_ms) as kit:
-        relay(kit, cases)
+    with BotTester(bot, community_key=OPEN, now_ms=start_ms) as tester:
+        relay(tester, cases)
     assert sorted(told.messages) == sorted(ids_in_the_community(cases, PayloadType.CHAT_MESSAGE))
     assert told.requests == ids_in_the_community(cases, PayloadType.COMMUNITY_REQUEST_TO_JOIN)
     assert told.edits == (["golden hello, edited"] if version else ["golden sds, edited"])
-    refused = {of for name, of in bot.watch.counts if name == "refused"}
+    refused = {of for name, of in bot.reporter.counts if name == "refused"}
     # Pins, as the description with the owner was not recorded; and its own request on two shards.
     assert refused <= {"not_allowed", "repeated"}
 
@@ -131,11 +132,11 @@ def test_what_each_client_broadcasts_is_counted_as_ignored_and_not_as_refused() 
         type=PayloadType.CONTACT_CODE_ADVERTISEMENT,
     ).SerializeToString()
     topic = COMMUNITY.universal_topic
-    with StatusTestKit(bot) as kit:
+    with BotTester(bot) as tester:
         signed = replace(wrap(said(), ALICE), data=advertisement)
-        kit.publish(Sealer(ALICE).seal_signed(signed, topic, kit.now_ms()).messages[0])
-    assert bot.watch.counts["ignored", "CONTACT_CODE_ADVERTISEMENT"] == 1
-    assert not [of for name, of in bot.watch.counts if name == "refused"]
+        tester.publish(Sealer(ALICE).seal_signed(signed, topic, tester.now_ms()).messages[0])
+    assert bot.reporter.counts["ignored", "CONTACT_CODE_ADVERTISEMENT"] == 1
+    assert not [of for name, of in bot.reporter.counts if name == "refused"]
 
 
 @pytest.mark.parametrize("reliability", ["plain", "sds"])
@@ -151,9 +152,9 @@ def test_a_bot_writes_on_the_shard_of_clients_in_the_version_of_its_option(
         return "pong"
 
     assert (options.shard, options.also_listen) == (DEFAULT_SHARD, (NON_PROTECTED_SHARD,))
-    with StatusTestKit(bot) as kit:
-        assert kit.user("Alice").asks("!ping") == "pong"
-        answer = kit.relayed[-1]
+    with BotTester(bot) as tester:
+        assert tester.user("Alice").asks("!ping") == "pong"
+        answer = tester.relayed[-1]
     assert answer.version == version
     assert BotOptions().waku_version == 1
     with pytest.raises(ValueError, match=r"`waku_version` must be 0 or 1 \(got 2\)"):
@@ -164,15 +165,15 @@ def test_other_shards_are_heard_and_written_on_request() -> None:
     options = BotOptions(shard=CONTENT_SHARD, also_listen=(DEFAULT_SHARD,))
     bot = StatusBot(node="http://node", community=COMMUNITY, channels=[GENERAL], options=options)
     told = Told(bot)
-    with StatusTestKit(bot) as kit:
-        alice = kit.user("Alice")
+    with BotTester(bot) as tester:
+        alice = tester.user("Alice")
         message_id = alice.says("on 256")
         sealed = Sealer(ALICE).seal(
-            said(clock=kit.now_ms(), timestamp=kit.now_ms()),
+            said(clock=tester.now_ms(), timestamp=tester.now_ms()),
             COMMUNITY.universal_topic,
-            kit.now_ms(),
+            tester.now_ms(),
         )
-        kit.publish(sealed.messages[0], shard=DEFAULT_SHARD)
+        tester.publish(sealed.messages[0], shard=DEFAULT_SHARD)
     assert told.messages == [message_id, sealed.message_id]
 
 
@@ -185,6 +186,6 @@ def test_what_waited_for_a_shard_that_the_bot_left_goes_out_on_its_new_one() -> 
     memory.say("news", waiting.message_id, str(CONTENT_SHARD), waiting.messages)
     memory.close()
     bot = StatusBot(node="http://node", community=COMMUNITY, channels=[GENERAL])
-    with StatusTestKit(bot, store=store) as kit:
-        assert [message.text for message in kit.said()] == ["hello"]
-        assert not bot.watch.counts["unpublishable", ""]
+    with BotTester(bot, store=store) as tester:
+        assert [message.text for message in tester.said()] == ["hello"]
+        assert not bot.reporter.counts["unpublishable", ""]

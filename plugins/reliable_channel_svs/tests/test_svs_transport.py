@@ -22,7 +22,7 @@ from reliable_channel.testing.transport_suite import (
     TransportSuite,
     envelope,
 )
-from reliable_channel.transport import PoolTransport, Received, TransportError, Wrapping
+from reliable_channel.transport import PoolTransport, Received, TransportError, WakuFraming
 from reliable_channel_svs import NDND, DigestSigner, Name, StateVector, SvsOptions, plugin
 from reliable_channel_svs.ndn import (
     ForwarderConnected,
@@ -231,7 +231,7 @@ async def test_a_newcomer_gets_what_is_there_but_for_ephemeral_messages_that_are
 async def test_what_comes_while_the_transport_is_being_opened_is_not_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    wrapping = Wrapping(SETTINGS)
+    wrapping = WakuFraming(SETTINGS)
     body = wrapping.body(wrapping.envelope(b"hi", timestamp_ns=1, ephemeral=False))
     publication = PublicationReceived(Name.parse("/alice"), 1, 1, cut(body, 100)[0])
     early: list[list[NodeEvent]] = [[PacketRefused("noise")], [ForwarderConnected(), publication]]
@@ -284,7 +284,7 @@ async def test_what_others_get_wrong_is_counted() -> None:
             whole = bytes([BEGINS | ENDS])
             for content in (whole + b"short", whole + b"\xff" * 20, b"", bytes([ENDS]) + b"rest"):
                 await mallory.publish(content)
-            good = Wrapping(SETTINGS).body(envelope(bob, b"good"))
+            good = WakuFraming(SETTINGS).body(envelope(bob, b"good"))
             await mallory.publish(whole + good)
             assert [m.payload for m in await heard(bob, 1)] == [b"good"]
             assert bob.mislabelled == 2  # the others are parts of nothing

@@ -1,7 +1,7 @@
 """The control law of a channel that tunes itself: pure functions of what was measured.
 
 D is the latency scale, how long a message takes to arrive, variation included; p the share of first
-copies that are lost; N the number of other participants. `observation.py` measures them, `tuner.py`
+copies that are lost; N the number of other participants. `estimates.py` measures them, `tuner.py`
 applies what is computed here, and docs/decisions.md has the law on one page, with the argument for
 its stability and its literature. All times are milliseconds.
 """

@@ -2,14 +2,15 @@
 
 Soon after news, unless another one is first; then at intervals that double with each sync said or
 heard, up to the documented one. Only news resets the interval, so between two messages there are
-few rounds, of about e syncs each, for any size of the group (`control.py`).
+few rounds, of about e syncs each, for any size of the group (`law.py`).
 """
 
 from dataclasses import replace
 from typing import Final
 
+from ..agenda import Agenda
 from ..pacing import Bucket
-from ..sync import Heard, Random, SyncTimer
+from ..sync import Random, SyncTimer, SyncTrigger
 from .estimates import Observations
 from .law import acknowledge_ms, feedback_ms, stage_ms
 
@@ -33,11 +34,17 @@ PATIENCE: Final = 10
 """Requests of others in a row that put a sync off."""
 
 
-class SoonTimer(SyncTimer):
+class AdaptiveSyncTimer(SyncTimer):
     """The sync timer of a participant that tunes itself."""
 
-    def __init__(self, interval_ms: int, observations: Observations, random: Random) -> None:
-        super().__init__(None)
+    def __init__(
+        self,
+        interval_ms: int,
+        observations: Observations,
+        random: Random,
+        agenda: Agenda | None = None,
+    ) -> None:
+        super().__init__(None, agenda)
         self.stage = 0
         """Syncs since the last news."""
         self.gives_way = False
@@ -47,49 +54,49 @@ class SoonTimer(SyncTimer):
         self._random = random
         self._own_ms: int | None = None
         self._requests = 0
-        """Heard since news, or since a sync that was no request."""
+        """SyncTrigger since news, or since a sync that was no request."""
         self._silent = 0
         """Syncs heard since the last own message."""
         self._prompts = Bucket(PROMPTS, PROMPTS_EVERY_MS)
 
-    def restart(self, heard: Heard, now_ms: int) -> None:
+    def restart(self, heard: SyncTrigger, now_ms: int) -> None:
         """Wait anew after what was heard or said."""
         if not self._interval_ms:
             return
         measured = self._observations.measured()
         match heard:
-            case Heard.MORE_CONTENT if not self.stage and now_ms <= (self.due_ms or 0):
+            case SyncTrigger.MORE_CONTENT if not self.stage and now_ms <= (self.due_ms or 0):
                 return  # the sync that is planned names it, too
-            case Heard.CONTENT | Heard.MORE_CONTENT:
+            case SyncTrigger.CONTENT | SyncTrigger.MORE_CONTENT:
                 self.stage = self._requests = 0
-                self.due_ms = now_ms + acknowledge_ms(measured, self._random())
+                self._plan(now_ms + acknowledge_ms(measured, self._random()))
                 return
-            case Heard.MISSED_CONTENT:
+            case SyncTrigger.MISSED_CONTENT:
                 return  # it was known of; a sync will name it
-            case Heard.OWN_CONTENT:
+            case SyncTrigger.OWN_CONTENT:
                 self.stage, self._silent = 1, 0
-            case Heard.START:
+            case SyncTrigger.START:
                 crowd = replace(measured, others=max(measured.others, JOINING))
                 draw_ms = feedback_ms(crowd, self._random())
-                self.due_ms = now_ms + round(measured.scale_ms) + draw_ms
+                self._plan(now_ms + round(measured.scale_ms) + draw_ms)
                 return
-            case Heard.OWN_SYNC if self._own_ms == now_ms:
+            case SyncTrigger.OWN_SYNC if self._own_ms == now_ms:
                 return
-            case Heard.REQUEST if self._requests >= PATIENCE:
+            case SyncTrigger.REQUEST if self._requests >= PATIENCE:
                 return
-            case Heard.OWN_SYNC | Heard.SYNC | Heard.REQUEST:
+            case SyncTrigger.OWN_SYNC | SyncTrigger.SYNC | SyncTrigger.REQUEST:
                 self.stage += 1
-                self._requests = self._requests + 1 if heard is Heard.REQUEST else 0
+                self._requests = self._requests + 1 if heard is SyncTrigger.REQUEST else 0
                 self._silent += 1
-                if heard is Heard.OWN_SYNC:
+                if heard is SyncTrigger.OWN_SYNC:
                     self._own_ms, self._silent = now_ms, 0
         leaves_turn = self.gives_way and self._silent < measured.others
         is_polite = leaves_turn or self.stage % LISTENS == 0
         share = POLITE_SHARE if is_polite else DEAD_SHARE
         quiet_ms = share * stage_ms(measured, self.stage, self._interval_ms)
-        if heard is Heard.OWN_SYNC:
+        if heard is SyncTrigger.OWN_SYNC:
             quiet_ms *= STRANGER_SHARE
-        self.due_ms = now_ms + round(quiet_ms) + feedback_ms(measured, self._random())
+        self._plan(now_ms + round(quiet_ms) + feedback_ms(measured, self._random()))
 
     @property
     def is_long(self) -> bool:
@@ -101,4 +108,4 @@ class SoonTimer(SyncTimer):
         if not self._interval_ms or self.due_ms is None or not self._prompts.take(now_ms):
             return
         soon_ms = acknowledge_ms(self._observations.measured(), self._random())
-        self.due_ms = min(self.due_ms, now_ms + soon_ms)
+        self._plan(min(self.due_ms, now_ms + soon_ms))

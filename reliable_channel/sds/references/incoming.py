@@ -1,7 +1,7 @@
 """The buffer of messages with unmet causal dependencies (LIP 109, Periodic Incoming Buffer Sweep).
 
 Three tables: parked messages, ids that a message waits for, and ids known by reference
-alone, which are looked for ("missing") or wait for their turn ("unseen"). A message whose
+alone, which are looked for ("missing") or wait for their turn ("queued"). A message whose
 dependency is parked waits for that message's delivery, not for its arrival.
 """
 
@@ -13,8 +13,8 @@ from typing import Final
 from ..changes import NO_RECORDER, LogKey, Recorder, Row, Table
 from ..message import HistoryEntry, Message
 from ..shares import Shares
-from ..states import Event, Moved, unchecked
-from .queued import Batch, UnseenReferences
+from ..states import OnTransition, Trigger, unchecked
+from .queued import Batch, QueuedReferences
 
 REFERENCE_BYTES: Final = 400
 """Charged for each unmet dependency of a message, beside its bytes: two bytes on the
@@ -106,9 +106,9 @@ class IncomingBuffer:
         *,
         lost_limit: int,
         recorder: Recorder = NO_RECORDER,
-        moved: Moved = unchecked,
+        on_transition: OnTransition = unchecked,
     ) -> None:
-        self._moved = moved
+        self._on_transition = on_transition
         self._recorder = recorder
         self.parked: OrderedDict[str, ParkedMessage] = OrderedDict()
         """By message id, in order of arrival."""
@@ -123,10 +123,10 @@ class IncomingBuffer:
         self.parked_sizes = Shares()
         self.references = Shares()
         """Of those that are missing, by their referrers."""
-        self.unseen = UnseenReferences(recorder)
+        self.queued = QueuedReferences(recorder)
         """References that are not looked for yet."""
         self._dependants: dict[str, dict[str, None]] = {}
-        """Waiting messages by what they wait for, but for what stands in their own batch of unseen
+        """Waiting messages by what they wait for, but for what stands in their own batch of queued
         references."""
         self._lost_limit = lost_limit
 
@@ -164,13 +164,13 @@ class IncomingBuffer:
 
     def _listed(self, parked: ParkedMessage) -> set[str]:
         """What a message waits for by the table of dependants."""
-        batch = self.unseen.carried_by(parked.message.message_id)
+        batch = self.queued.carried_by(parked.message.message_id)
         return parked.unmet if batch is None else parked.unmet.difference(batch.ids)
 
     @property
     def reference_count(self) -> int:
         """What counts towards the limit of missing messages."""
-        return len(self.missing) + self.unseen.size
+        return len(self.missing) + self.queued.size
 
     def note_missing(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> None:
         """Remember that a message is missing. The reference counts as that of the referrer with the
@@ -192,7 +192,7 @@ class IncomingBuffer:
 
     def missing_for_ms(self, message_id: str, now_ms: int) -> int | None:
         """How long a message has been missing; None where it is not missing."""
-        missing = self.missing.get(message_id) or self.unseen.get(message_id)
+        missing = self.missing.get(message_id) or self.queued.get(message_id)
         return None if missing is None else now_ms - missing.since_ms
 
     def arrived(self, message_id: str) -> None:
@@ -223,7 +223,7 @@ class IncomingBuffer:
         self._found(message_id)
         return self._unpark(message_id, entry)
 
-    def forget_unseen(self, batch: Batch) -> tuple[list[ParkedMessage], int]:
+    def forget_queued(self, batch: Batch) -> tuple[list[ParkedMessage], int]:
         """The same for a batch of references; return how many were dropped, too.
 
         Those that other messages wait for as well stay, as references of these messages' senders:
@@ -247,9 +247,9 @@ class IncomingBuffer:
     def _drop_batch(self, batch: Batch) -> list[str]:
         """Drop a batch of references, but for those that other messages wait for; return these."""
         of_others = {} if batch.is_handed_on else self._of_others(batch)
-        self.unseen.drop(batch)
+        self.queued.drop(batch)
         for referrer_id, ids in of_others.items():
-            self.unseen.hand_on(batch, referrer_id, ids)
+            self.queued.hand_on(batch, referrer_id, ids)
             for message_id in ids:
                 del batch.ids[message_id]
         return [message_id for ids in of_others.values() for message_id in ids]
@@ -279,10 +279,10 @@ class IncomingBuffer:
         parked = self.parked[message_id]
         listed = self._listed(parked)
         self.take(message_id)
-        if batch := self.unseen.carried_by(message_id):
+        if batch := self.queued.carried_by(message_id):
             self._drop_batch(batch)
-            for reference_id in batch.ids if self._moved is not unchecked else ():
-                self._moved(reference_id, Event.LIMIT)
+            for reference_id in batch.ids if self._on_transition is not unchecked else ():
+                self._on_transition(reference_id, Trigger.LIMIT)
         for dependency in listed:
             waiting = self._dependants[dependency]
             del waiting[message_id]
@@ -301,7 +301,7 @@ class IncomingBuffer:
     def restore_parked(
         self,
         messages: Iterable[ParkedMessage],
-        unseen: Iterable[Row],
+        queued: Iterable[Row],
         is_known: Callable[[str], bool],
     ) -> None:
         """Begin with the messages that waited before a restart, their causal histories whole.
@@ -311,7 +311,7 @@ class IncomingBuffer:
         """
         waiting = sorted(messages, key=lambda parked: parked.arrived_ms)
         known = {parked.message.message_id for parked in waiting} | self.missing.keys()
-        since_ms = {row[0]: row[1] for row in unseen}
+        since_ms = {row[0]: row[1] for row in queued}
         for parked in waiting:
             message, message_id = parked.message, parked.message.message_id
             history = {entry.message_id: entry for entry in message.causal_history}
@@ -328,7 +328,7 @@ class IncomingBuffer:
         ids = {}
         for index, message_id in enumerate(message.causal_ids):
             if message_id and message_id not in parked.unmet and message_id != message.message_id:
-                if message_id in self.unseen:
+                if message_id in self.queued:
                     parked.unmet.add(message_id)
                 elif message_id not in self.lost and not is_known(message_id):
                     ids[message_id] = index
@@ -336,7 +336,7 @@ class IncomingBuffer:
             parked.unmet.update(ids)
             size = len(parked.data) // REFERENCE_BYTES
             about = (message.message_id, True, message.sender_id, "", since_ms)
-            self.unseen.add(Batch(*about, ids, lambda: history, size))
+            self.queued.add(Batch(*about, ids, lambda: history, size))
 
     def overdue(self, now_ms: int, timeout_ms: int) -> list[HistoryEntry]:
         """The entries that have been missing for longer than `timeout_ms`."""
@@ -359,7 +359,7 @@ class IncomingBuffer:
         # message would cost the square of a chain's length.
         waits_for_missing = set[str]()
         stack = [dependency for dependency in self._dependants if dependency not in self.parked]
-        stack += (carriers := self.unseen.carriers())
+        stack += (carriers := self.queued.carriers())
         waits_for_missing.update(carriers)
         while stack:
             for dependant in self._dependants.get(stack.pop(), ()):
@@ -370,7 +370,7 @@ class IncomingBuffer:
 
     def _seen(self, message_id: str) -> None:
         """A reference does not wait for its turn any more: its message is listed as any other."""
-        batch = self.unseen.remove(message_id)
+        batch = self.queued.remove(message_id)
         if batch is not None and batch.is_parked:
             self._dependants.setdefault(message_id, {})[batch.carrier_id] = None
 

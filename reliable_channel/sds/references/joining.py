@@ -14,7 +14,7 @@ from typing import Final
 from ..changes import CHANNEL, NO_RECORDER, Recorder, Row, Table, Tables
 from ..ids import RecentIds
 from ..message import HistoryEntry
-from ..states import Event, Moved, unchecked
+from ..states import OnTransition, Trigger, unchecked
 from .incoming import MISSING, MissingEntry, missing_entry
 
 PRESUMED: Final = Table("presumed_earlier", MISSING.columns)
@@ -25,9 +25,9 @@ class Joining:
     """What a participant did not ask for."""
 
     def __init__(
-        self, limit: int, recorder: Recorder = NO_RECORDER, moved: Moved = unchecked
+        self, limit: int, recorder: Recorder = NO_RECORDER, on_transition: OnTransition = unchecked
     ) -> None:
-        self._moved = moved
+        self._on_transition = on_transition
         self.wanted_from = 0
         """Messages with an earlier Lamport timestamp are not wanted."""
         self.presumed: OrderedDict[str, MissingEntry] = OrderedDict()
@@ -69,10 +69,10 @@ class Joining:
             return False
         self.presumed[message_id] = missing = MissingEntry(entry, now_ms)
         self._recorder.put(PRESUMED, *missing.row)
-        self._moved(message_id, Event.REFERENCED_JOINING)
+        self._on_transition(message_id, Trigger.REFERENCED_JOINING)
         if len(self.presumed) > self._limit:
             self.mark_historic(oldest := next(iter(self.presumed)))
-            self._moved(oldest, Event.LIMIT)
+            self._on_transition(oldest, Trigger.LIMIT)
         return True
 
     def arrived(self, message_id: str) -> None:
@@ -92,7 +92,7 @@ class Joining:
             if now_ms - missing.since_ms <= timeout_ms:
                 return
             self.mark_historic(message_id)
-            self._moved(message_id, Event.TIMEOUT)
+            self._on_transition(message_id, Trigger.TIMEOUT)
 
     def restore(self, wanted_from: int, presume_until_ms: int, tables: Tables) -> None:
         """Take part as before a restart."""

@@ -56,7 +56,7 @@ class Batch:
         return ids[-count:] if count else []
 
 
-class UnseenReferences:
+class QueuedReferences:
     """All batches, by id, by message, and by the budget that they wait for."""
 
     def __init__(self, recorder: Recorder = NO_RECORDER) -> None:

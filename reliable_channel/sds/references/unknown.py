@@ -3,7 +3,7 @@ looked for.
 
 A reference costs its sender some bytes and a receiver a hundred times as much work as a known one:
 entries in tables, a plan for a repair request, searches in Store. So the messages known by
-reference alone enter these tables at a bounded rate, and wait in `unseen.py` until then.
+reference alone enter these tables at a bounded rate, and wait in `queued.py` until then.
 """
 
 from collections import OrderedDict
@@ -14,7 +14,7 @@ from typing import Final
 from ..dialects.codec import MAX_ID_BYTES
 from ..log.log import MessageLog
 from ..message import HistoryEntry, LazyHistory, Message
-from ..options import Limits
+from ..options import CoreLimits
 
 CHECKED: Final = 200
 """References of a message that are looked at one by one when it arrives, within the budget: the
@@ -31,7 +31,7 @@ FOLLOW_INTERVAL_MS: Final = 250
 
 
 @dataclass(slots=True)
-class Unknown:
+class UnknownReferences:
     """The references of a message that are not in the log, by their place in its causal history,
     oldest first."""
 
@@ -46,21 +46,23 @@ class Unknown:
 
 def unknown_references(
     message: Message, log: MessageLog, room: Callable[[], int] = lambda: CHECKED
-) -> Unknown:
+) -> UnknownReferences:
     """The references to messages that were never in the log: mostly none. The newest ones of
     those that are not in memory, as many as there is `room` for, are looked up in the archive."""
     in_memory, ids, history = log.entries, message.causal_ids, message.causal_history
     known = history.known if isinstance(history, LazyHistory) else 0
     # Nearly always; a loop in Python over 200 ids would be a fifth of what a message costs.
     if all(map(in_memory.__contains__, ids[known:])):
-        return Unknown()
+        return UnknownReferences()
     checked = room()
     absent = [i for i in range(known, len(ids)) if ids[i] not in in_memory]
     newest = [i for i in absent[-checked:] if not log.is_known(ids[i])]
-    return Unknown(newest, absent[:-checked])
+    return UnknownReferences(newest, absent[:-checked])
 
 
-def excess(message: Message, unknown: Unknown, log: MessageLog, limits: Limits) -> str:
+def excess(
+    message: Message, unknown: UnknownReferences, log: MessageLog, limits: CoreLimits
+) -> str:
     """What a message has too much of; empty where it has not.
 
     References to what is known cost nothing and are not counted.

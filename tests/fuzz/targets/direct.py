@@ -6,8 +6,10 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from reliable_channel_status import Community, GroupKeys, PrivateKey, Refused, status_pb2
-from reliable_channel_status.direct import (
+from reliable_channel_status import Community, GroupKeys, PrivateKey, Refused
+from reliable_channel_status.community.group_keys import TABLES
+from reliable_channel_status.wire import status_pb2
+from reliable_channel_status.wire.direct import (
     Correspondence,
     DataSync,
     DataSyncMessage,
@@ -19,11 +21,11 @@ from reliable_channel_status.direct import (
     read_bundle,
     read_datasync,
 )
-from reliable_channel_status.direct.dh import ANY_DEVICE
-from reliable_channel_status.direct.ratchet import MAX_KEYS
-from reliable_channel_status.group_keys import MAX_WAITING, TABLES
-from reliable_channel_status.hash_ratchet import MAX_SEQ_NO, seal_for_members, write_keys
-from reliable_channel_status.outcomes import MessageId
+from reliable_channel_status.wire.direct.dh import ANY_DEVICE
+from reliable_channel_status.wire.direct.ratchet import MAX_KEYS
+from reliable_channel_status.wire.hash_ratchet import MAX_SEQ_NO, seal_for_members, write_keys
+from reliable_channel_status.wire.outcomes import MessageId
+from reliable_channel_status.wire.waiting import MAX_WAITING
 
 from ..target import Target, joined, records
 
@@ -86,7 +88,8 @@ def _bundle(data: bytes) -> None:
 
 
 def _bundles() -> Iterator[bytes]:
-    yield Device(BOB, "bot").sessions.bundle(NOW_MS).encode().SerializeToString()
+    bundle = Device(BOB, "bot").sessions.bundle(NOW_MS, ALICE.public_key)
+    yield bundle.encode().SerializeToString()
 
 
 def _datasync(data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Segments, alone and as parts of payloads."""
+"""Segments, alone and as parts of payloads, and frames of the multicast group."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,6 +12,7 @@ from reliable_channel.segmentation import (
     payload_hash,
     sniff,
 )
+from reliable_channel.transport import multicast_frames
 
 from ..target import Target, joined, records
 
@@ -67,6 +68,12 @@ def _given_out(data: bytes, reassembler: Reassembler | None) -> int:
     return given_out
 
 
+def _frame(data: bytes) -> None:
+    for datagram in (data, b"RCM1" + data):
+        frame = multicast_frames.decode(datagram)
+        assert frame is None or (frame.encode() == datagram and frame.index < frame.count)
+
+
 def _segments() -> Iterator[list[bytes]]:
     for layout in LAYOUTS:
         size_bytes = max(64, layout.min_segment_size_bytes)
@@ -86,7 +93,13 @@ def _payload_seeds() -> Iterator[bytes]:
             yield joined(segment + b"\0" for segment in order)
 
 
+def _frame_seeds() -> Iterator[bytes]:
+    tag = multicast_frames.topic_tag("topic")
+    yield from multicast_frames.frames(tag, bytes(range(32)), b"hello")
+
+
 TARGETS: Final = (
+    Target("multicast_frame", _frame, _frame_seeds),
     Target("segment", _segment, _seeds),
     Target("segments", _payloads, _payload_seeds),
 )

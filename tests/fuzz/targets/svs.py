@@ -10,7 +10,7 @@ from reliable_channel import ChannelOptions, MessageReceived
 from reliable_channel.engine.sync_core import CoreContext, Outcome
 from reliable_channel.sds.changes import NO_RECORDER
 from reliable_channel.sds.log.archive import NO_ARCHIVE
-from reliable_channel.transport import WakuSettings, Wrapping
+from reliable_channel.transport import WakuFraming, WakuSettings
 from reliable_channel_svs import Name, SignatureRefused, StateVector, TlvError
 from reliable_channel_svs.channel import SvsCore
 from reliable_channel_svs.ndn import PublicationReceived
@@ -90,7 +90,7 @@ def _channel(data: bytes) -> None:
 def _publications(data: bytes) -> None:
     """Parts of two nodes: bounded, and a message after them arrives as it was sent."""
     joiner = Joiner(max_bytes=PARTS_BYTES)
-    wrapping = Wrapping(WakuSettings("/fuzz/1/channel/proto"))
+    wrapping = WakuFraming(WakuSettings("/fuzz/1/channel/proto"))
     numbers = Counter[Name]()
     for part in records(data):
         node = NODES[len(part) & 1]
@@ -115,7 +115,7 @@ def _publications(data: bytes) -> None:
 
 
 def _parts() -> Iterator[bytes]:
-    wrapping = Wrapping(WakuSettings("/fuzz/1/channel/proto"))
+    wrapping = WakuFraming(WakuSettings("/fuzz/1/channel/proto"))
     body = wrapping.body(wrapping.envelope(b"hello", timestamp_ns=1, ephemeral=False, meta=b"m"))
     yield joined(cut(body, 100))
     yield joined(cut(body, 6))

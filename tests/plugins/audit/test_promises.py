@@ -70,7 +70,7 @@ def test_nothing_is_owed_while_the_journal_lacks_lines() -> None:
 def test_many_short_visits_cost_what_they_saw(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at every message for every visitor would be 100 times as many."""
     looks = 0
-    sent_ms = promises._sent_ms
+    sent_ms = promises._sent_ms  # noqa: SLF001
 
     def counting(message: Delivery, accepted_ms: int) -> int:
         nonlocal looks

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reliable_channel.sds import SPEC, Limits, SdsProtocol
+from reliable_channel.sds import SPEC, CoreLimits, SdsProtocol
 from reliable_channel.sds.adaptive.comparison import (
     FORGET_MS,
     MAX_SUSPECTS,
@@ -18,6 +18,7 @@ from reliable_channel.sds.events import LogAgrees, LogDiffers
 from reliable_channel.sds.log.root import LogRoot
 from reliable_channel.sds.options import JS_WAKU
 from reliable_channel.sds.profile import NIM
+from tests import inside
 
 from ..world import (
     CODEC,
@@ -46,10 +47,16 @@ def two(**changes: Any) -> tuple[SdsProtocol, SdsProtocol]:
             give(bob, message, now_ms=NOW_MS + SECOND)
     # What bob knows by reference to be missing, he gives up.
     for core in (alice, bob):
-        core.sweep_incoming(NOW_MS + SECOND + core.options.timeout_for_lost_messages_ms + 1)
+        give_up(core, NOW_MS + SECOND + core.options.timeout_for_lost_messages_ms + 1)
     for core in (alice, bob):
         sync(core, NOW_MS + 2 * SECOND)
     return alice, bob
+
+
+def give_up(core: SdsProtocol, now_ms: int) -> None:
+    """Let time pass in which a participant says nothing to others."""
+    core.on_deadline(now_ms)
+    list(core.outgoing())
 
 
 def talk(*cores: SdsProtocol, now_ms: int, rounds: int = 2) -> None:
@@ -80,7 +87,7 @@ def test_logs_that_have_become_equal_agree() -> None:
     alice, bob = two()
     talk(alice, bob, now_ms=LATER_MS)
     for entry in alice.log:
-        data = alice._state.held(entry.message_id)
+        data = inside.state(alice).held(entry.message_id)
         assert data is not None
         bob.receive(data, LATER_MS + MINUTE)
     talk(bob, alice, now_ms=LATER_MS + 2 * MINUTE, rounds=1)
@@ -153,7 +160,7 @@ def test_a_second_ahead_of_the_time_is_compared_once_the_log_has_rested() -> Non
     send(alice, b"hidden", NOW_MS + SECOND)
     give(bob, send(alice, b"seen", NOW_MS + SECOND), now_ms=NOW_MS + SECOND)
     for core in (alice, bob):
-        core.sweep_incoming(NOW_MS + SECOND + core.options.timeout_for_lost_messages_ms + 1)
+        give_up(core, NOW_MS + SECOND + core.options.timeout_for_lost_messages_ms + 1)
     talk(alice, bob, now_ms=NOW_MS + 2 * SECOND)
     talk(alice, bob, now_ms=NOW_MS + STABLE_MS - MINUTE)
     assert not events(alice, LogDiffers) + events(bob, LogDiffers)
@@ -280,13 +287,13 @@ def test_one_who_joined_late_compares_what_it_wants_alone() -> None:
     for core in (alice, carol):
         sync(core, later_ms + 3 * MINUTE)
     give(carol, send(alice, b"2", later_ms + 3 * MINUTE), now_ms=later_ms + 3 * MINUTE)
-    carol.sweep_incoming(later_ms + 20 * MINUTE)
+    give_up(carol, later_ms + 20 * MINUTE)
     talk(alice, carol, now_ms=later_ms + 20 * MINUTE, rounds=1)
     talk(alice, carol, now_ms=later_ms + 30 * MINUTE, rounds=6)
     assert alice.progress().different_from == ("carol",)
     assert carol.progress().different_from == ("alice",)
     for entry in list(alice.log)[1:]:
-        data = alice._state.held(entry.message_id)
+        data = inside.state(alice).held(entry.message_id)
         assert data is not None
         carol.receive(data, later_ms + 40 * MINUTE)
     talk(alice, carol, now_ms=later_ms + 41 * MINUTE, rounds=4)
@@ -301,7 +308,7 @@ def test_who_compares_less_hears_when_the_other_has_caught_up() -> None:
     hidden = send(carol, b"hidden", joined_ms)
     give(alice, send(carol, b"1", joined_ms + SECOND), now_ms=joined_ms + SECOND)
     later_ms = joined_ms + 20 * MINUTE
-    alice.sweep_incoming(later_ms)
+    give_up(alice, later_ms)
     for core in (alice, carol):
         sync(core, later_ms)
     later_ms += MINUTE + STABLE_MS
@@ -314,7 +321,7 @@ def test_who_compares_less_hears_when_the_other_has_caught_up() -> None:
 
 def test_what_the_log_has_let_go_is_not_compared() -> None:
     alice = participant("alice")
-    bob = participant("bob", limits=Limits(log_entries=2))
+    bob = participant("bob", limits=CoreLimits(log_entries=2))
     for n in range(5):
         give(bob, send(alice, b"%d" % n, NOW_MS + n * SECOND), now_ms=NOW_MS + n * SECOND)
     for core in (alice, bob):

@@ -177,7 +177,7 @@ def with_batch(*ids: str, since_ms: int = 0, also: str = "") -> tuple[IncomingBu
     made = buffer()
     places = {message_id: place for place, message_id in enumerate(ids)}
     batch = Batch("m", True, "s", "", since_ms, places, lambda: (), 0)
-    made.unseen.add(batch)
+    made.queued.add(batch)
     made.park(parked("m", *ids, *also))
     return made, batch
 
@@ -194,9 +194,9 @@ def test_what_is_looked_for_in_its_turn_is_waited_for_all_the_same() -> None:
     made, _ = with_batch("a", "b")
     assert not made.waits_for("a")
     made.note_missing(HistoryEntry("a"), 0)
-    assert made.waits_for("a") and "a" not in made.unseen
+    assert made.waits_for("a") and "a" not in made.queued
     made.arrived("b")
-    assert made.waits_for("b") and not made.unseen
+    assert made.waits_for("b") and not made.queued
     assert made.mark_delivered("a") == []
     assert ids(made.mark_delivered("b")) == ["m"]
 
@@ -205,23 +205,23 @@ def test_references_that_make_room_are_named_up_to_a_number() -> None:
     for count in (MAX_NAMED, MAX_NAMED + 1):
         names = [f"u{n}" for n in range(count)]
         made, batch = with_batch(*names)
-        ready, dropped = made.forget_unseen(batch)
+        ready, dropped = made.forget_queued(batch)
         assert (ids(ready), dropped) == (["m"], count)
         expected = names if count == MAX_NAMED else []
         assert [entry.message_id for entry in ready[0].lost] == expected
-        assert not made.unseen and made.reference_count == 0
+        assert not made.queued and made.reference_count == 0
 
 
 def test_a_message_that_waits_for_more_than_its_dropped_references_goes_on_waiting() -> None:
     made, batch = with_batch("a", also="b")
-    assert made.forget_unseen(batch) == ([], 1)
+    assert made.forget_queued(batch) == ([], 1)
     assert ids(made.mark_delivered("b")) == ["m"]
 
 
 def test_references_of_a_sync_message_make_room_for_nobody() -> None:
     made = buffer()
-    made.unseen.add(batch := Batch("sync", False, "s", "", 0, {"a": 0, "b": 1}, lambda: (), 0))
-    assert made.forget_unseen(batch) == ([], 2)
+    made.queued.add(batch := Batch("sync", False, "s", "", 0, {"a": 0, "b": 1}, lambda: (), 0))
+    assert made.forget_queued(batch) == ([], 2)
 
 
 def test_dropped_references_that_others_wait_for_are_handed_on() -> None:
@@ -229,9 +229,9 @@ def test_dropped_references_that_others_wait_for_are_handed_on() -> None:
     second = parked("n", "b")
     second.message = replace(second.message, sender_id="nick")
     made.park(second)
-    assert made.forget_unseen(batch) == ([], 1)  # `m` waits for `b` still
+    assert made.forget_queued(batch) == ([], 1)  # `m` waits for `b` still
     assert [entry.message_id for entry in made.parked["m"].lost] == ["a"]
-    handed_on = made.unseen.get("b")
+    handed_on = made.queued.get("b")
     assert handed_on is not None and handed_on.referrer_id == "nick"
     assert made.missing_for_ms("b", 9) == 9
     assert sorted(ids(made.mark_delivered("b"))) == ["m", "n"]
@@ -240,10 +240,10 @@ def test_dropped_references_that_others_wait_for_are_handed_on() -> None:
 def test_what_was_handed_on_and_makes_room_releases_all_who_waited() -> None:
     made, batch = with_batch("a", "b")
     made.park(parked("n", "b"))
-    made.forget_unseen(batch)
-    handed_on = made.unseen.get("b")
+    made.forget_queued(batch)
+    handed_on = made.queued.get("b")
     assert handed_on is not None
-    ready, dropped = made.forget_unseen(handed_on)
+    ready, dropped = made.forget_queued(handed_on)
     assert (sorted(ids(ready)), dropped) == (["m", "n"], 1)
     assert [entry.message_id for entry in made.parked["m"].lost] == ["a", "b"]
     assert [entry.message_id for entry in made.parked["n"].lost] == ["b"]
@@ -253,7 +253,7 @@ def test_an_evicted_message_takes_its_references_along_but_not_those_of_others()
     made, _ = with_batch("a", "b")
     made.park(parked("n", "b"))
     made.evict("m")
-    assert "a" not in made.unseen and "b" in made.unseen
+    assert "a" not in made.queued and "b" in made.queued
     assert ids(made.mark_delivered("b")) == ["n"]
 
 
@@ -313,7 +313,7 @@ def test_after_a_restart_messages_wait_for_the_same() -> None:
     assert (again.parked["m"].unmet, again.parked["n"].unmet) == ({"a", "b"}, {"m"})
     assert [entry.message_id for entry in again.parked["n"].lost] == ["l"]
     assert again.parked["m"].lost == []
-    assert not again.unseen
+    assert not again.queued
     assert again.size_bytes == 20 + 3 * REFERENCE_BYTES
     assert again.mark_delivered("a") == []
     assert ids(again.mark_delivered("b")) == ["m"]
@@ -324,9 +324,9 @@ def test_after_a_restart_references_wait_for_their_turn_as_before() -> None:
     made = IncomingBuffer(lost_limit=10, recorder=recorder)
     made.note_missing(HistoryEntry("a"), 5)
     made.give_up(HistoryEntry("l"))
-    made.unseen.add(Batch("m", True, "s", "", 6, {"u": 1, "v": 2}, lambda: (), 0))
+    made.queued.add(Batch("m", True, "s", "", 6, {"u": 1, "v": 2}, lambda: (), 0))
     made.park(parked("m", "a", "u", "v"))
-    made.unseen.add(Batch("n", True, "s", "", 8, {"w": 1}, lambda: (), 0))
+    made.queued.add(Batch("n", True, "s", "", 8, {"w": 1}, lambda: (), 0))
     made.park(parked("n", "v", "w", arrived_ms=1))
     history = ("", "m", "l", "k", "u", "v", "a")
     again = restarted(
@@ -334,11 +334,11 @@ def test_after_a_restart_references_wait_for_their_turn_as_before() -> None:
     )
     assert again.parked["m"].unmet == {"a", "u", "v"}
     assert again.parked["n"].unmet == {"v", "w"}
-    batch = again.unseen.carried_by("m")
+    batch = again.queued.carried_by("m")
     assert batch is not None
     assert (batch.ids, batch.since_ms, batch.referrer_id) == ({"u": 4, "v": 5}, 6, "s")
     assert [batch.history()[place].message_id for place in batch.ids.values()] == ["u", "v"]
-    assert again.unseen.size == 3
+    assert again.queued.size == 3
     for name in ("a", "u"):
         assert again.mark_delivered(name) == []
     assert ids(again.mark_delivered("v")) == ["m"]

@@ -4,7 +4,7 @@ from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.references.incoming import MissingEntry
 from reliable_channel.sds.references.joining import PRESUMED, Joining
-from reliable_channel.sds.states import Event
+from reliable_channel.sds.states import Trigger
 
 
 def joining(limit: int = 10, recorder: Recorder | None = None) -> Joining:
@@ -50,19 +50,19 @@ def test_what_is_not_found_in_time_is_not_looked_for_any_more() -> None:
 
 
 def test_each_change_of_what_a_message_is_is_noted() -> None:
-    moves: list[tuple[str, Event]] = []
-    made = Joining(2, moved=lambda message_id, event: moves.append((message_id, event)))
+    moves: list[tuple[str, Trigger]] = []
+    made = Joining(2, on_transition=lambda message_id, event: moves.append((message_id, event)))
     made.start(wanted_from=50, presume_until_ms=1_000)
     for name in "abca":
         made.is_earlier(HistoryEntry(name), 0)
     made.expire(100, 99)
     assert moves == [
-        ("a", Event.REFERENCED_JOINING),
-        ("b", Event.REFERENCED_JOINING),
-        ("c", Event.REFERENCED_JOINING),
-        ("a", Event.LIMIT),
-        ("b", Event.TIMEOUT),
-        ("c", Event.TIMEOUT),
+        ("a", Trigger.REFERENCED_JOINING),
+        ("b", Trigger.REFERENCED_JOINING),
+        ("c", Trigger.REFERENCED_JOINING),
+        ("a", Trigger.LIMIT),
+        ("b", Trigger.TIMEOUT),
+        ("c", Trigger.TIMEOUT),
     ]
 
 

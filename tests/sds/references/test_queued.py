@@ -1,7 +1,7 @@
 """References that were not looked for yet, in batches of one message each."""
 
 from reliable_channel.sds.changes import Recorder
-from reliable_channel.sds.references.queued import UNSEEN, Batch, UnseenReferences
+from reliable_channel.sds.references.queued import UNSEEN, Batch, QueuedReferences
 
 
 def batch(carrier_id: str, *ids: str, is_parked: bool = True) -> Batch:
@@ -10,7 +10,7 @@ def batch(carrier_id: str, *ids: str, is_parked: bool = True) -> Batch:
 
 
 def test_an_id_that_is_removed_is_in_its_batch_no_more() -> None:
-    noted = UnseenReferences()
+    noted = QueuedReferences()
     noted.add(made := batch("m", "a", "b", "c"))
     assert noted.remove("b") is made
     assert list(made.ids) == ["a", "c"]
@@ -21,7 +21,7 @@ def test_an_id_that_is_removed_is_in_its_batch_no_more() -> None:
 
 def test_a_message_is_recorded_while_a_batch_of_its_references_waits() -> None:
     recorder = Recorder()
-    noted = UnseenReferences(recorder)
+    noted = QueuedReferences(recorder)
     noted.add(batch("m", "a"))
     noted.add(batch("sync", "b", is_parked=False))
     assert recorder.take().rows == {(UNSEEN, "m"): ("m", 0)}
@@ -31,7 +31,7 @@ def test_a_message_is_recorded_while_a_batch_of_its_references_waits() -> None:
 
 
 def test_a_batch_without_ids_is_dropped() -> None:
-    noted = UnseenReferences()
+    noted = QueuedReferences()
     noted.add(batch("m", "a"))
     assert noted.carriers() == ["m"]
     noted.remove("a")
@@ -39,7 +39,7 @@ def test_a_batch_without_ids_is_dropped() -> None:
 
 
 def test_bytes_are_charged_where_nothing_else_keeps_the_message() -> None:
-    noted = UnseenReferences()
+    noted = QueuedReferences()
     noted.add(batch("m", "a", "b"))
     assert noted.size == 2
     noted.add(batch("sync", "c", is_parked=False))

@@ -4,15 +4,20 @@ from typing import Any
 
 import pytest
 
-from reliable_channel.sds import HistoryEntry, Limits, Message
+from reliable_channel.sds import CoreLimits, HistoryEntry, Message
 from reliable_channel.sds.dialects.codec import MAX_ID_BYTES
 from reliable_channel.sds.log.log import MessageLog
-from reliable_channel.sds.references.unknown import FOLLOWED_BURST, ReferenceBudget, Unknown, excess
+from reliable_channel.sds.references.unknown import (
+    FOLLOWED_BURST,
+    ReferenceBudget,
+    UnknownReferences,
+    excess,
+)
 
 
 def test_all_unknown_references_count() -> None:
-    assert len(Unknown((5, 6), (1, 2, 3))) == 5
-    assert not Unknown()
+    assert len(UnknownReferences((5, 6), (1, 2, 3))) == 5
+    assert not UnknownReferences()
 
 
 def test_what_is_spent_comes_back_with_time() -> None:
@@ -47,5 +52,5 @@ def test_an_id_or_hint_may_have_so_many_bytes(part: str, length: int, reason: st
     values: dict[str, Any] = {"message_id": "m", part: long}
     entry = HistoryEntry(**values)
     message = Message("alice", "id", "c", 1, (entry,), content=b"x")
-    found = excess(message, Unknown((0,), ()), MessageLog(1), Limits())
+    found = excess(message, UnknownReferences((0,), ()), MessageLog(1), CoreLimits())
     assert reason in found and bool(found) is bool(reason)

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from reliable_channel.sds import HistoryEntry, RepairOptions
 from reliable_channel.sds.changes import Recorder
-from reliable_channel.sds.events import RepairRequested, RepairRequestReceived, RepairSent
+from reliable_channel.sds.events import (
+    OutgoingKind,
+    RepairRequested,
+    RepairRequestReceived,
+    RepairSent,
+)
 from reliable_channel.sds.log.kept_messages import REPAIR_CACHE
 from reliable_channel.sds.repair.buffers import (
     MAX_REST,
@@ -124,7 +129,7 @@ def test_requests_are_handed_out_by_t_req() -> None:
     planned = made.planned()
     due = [e.message_id for e in made.due(OPTIONS.t_max_ms)]
     assert due == sorted(planned, key=planned.__getitem__)
-    assert made.next_deadline_ms() == min(planned.values())
+    assert made.agenda.next_ms == min(planned.values())
 
 
 @pytest.mark.conformance("SDS-REPAIR-4", "SDS-REPAIR-6")
@@ -132,7 +137,7 @@ def test_at_most_three_a_message_and_only_what_is_due() -> None:
     made = outgoing(10)
     assert made.due(OPTIONS.t_min_ms - 1) == []
     assert len(made.due(OPTIONS.t_max_ms)) == 3
-    assert [e.message_id for e in made.due(made.next_deadline_ms() or 0)] == [
+    assert [e.message_id for e in made.due(made.agenda.next_ms or 0)] == [
         min(made.planned(), key=made.planned().__getitem__)
     ]
 
@@ -213,7 +218,7 @@ def test_an_entry_without_a_sender_is_not_asked_for() -> None:
 def spend(made: OutgoingRepairBuffer) -> int:
     """Ask for `m0` until no attempt is left; return when that was."""
     now_ms = 0
-    while (due_ms := made.next_deadline_ms()) is not None:
+    while (due_ms := made.agenda.next_ms) is not None:
         now_ms = due_ms
         made.asked(["m0"], now_ms)
     return now_ms
@@ -224,28 +229,28 @@ def test_a_request_is_repeated_and_rests_as_long_as_the_message_has_been_wanted(
     spent_ms = spend(made)
     assert 3 * OPTIONS.t_min_ms <= spent_ms <= 3 * OPTIONS.t_max_ms
     made.want(entry("m0"), 2 * spent_ms - 1)
-    assert (made.next_deadline_ms(), len(made)) == (None, 1)
+    assert (made.agenda.next_ms, len(made)) == (None, 1)
     made.want(entry("m0"), 2 * spent_ms)
-    assert made.next_deadline_ms() == t_req("me", "m0", 2 * spent_ms, OPTIONS)
+    assert made.agenda.next_ms == t_req("me", "m0", 2 * spent_ms, OPTIONS)
     assert spend(made) == 3 * spent_ms
     made.want(entry("m0"), 6 * spent_ms - 1)
-    assert made.next_deadline_ms() is None
+    assert not made.agenda.next_ms
     made.want(entry("m0"), 6 * spent_ms)
-    assert made.next_deadline_ms() is not None
+    assert made.agenda.next_ms is not None
     while (spent_ms := spend(made)) < 10**8:
         rested_ms = spent_ms + MAX_REST * OPTIONS.t_max_ms
         made.want(entry("m0"), rested_ms)
-        assert made.next_deadline_ms() == t_req("me", "m0", rested_ms, OPTIONS)
+        assert made.agenda.next_ms == t_req("me", "m0", rested_ms, OPTIONS)
 
 
 def test_a_clock_set_back_does_not_prolong_the_rest() -> None:
     made = outgoing(1, max_request_attempts=1)
     made.asked(["m0"], 10**9)
     made.want(entry("m0"), 5)
-    assert made.next_deadline_ms() == t_req("me", "m0", 5, OPTIONS)
+    assert made.agenda.next_ms == t_req("me", "m0", 5, OPTIONS)
     made.asked(["m0"], 9)
     made.want(entry("m0"), 10)
-    assert made.next_deadline_ms() is None
+    assert not made.agenda.next_ms
 
 
 def test_a_request_of_somebody_else_puts_ours_off() -> None:
@@ -296,9 +301,9 @@ def test_a_formula_beyond_t_max_is_cut_to_it() -> None:
 
 def test_t_min_may_equal_t_max() -> None:
     made = outgoing(1, t_min_ms=50, t_max_ms=50)
-    assert made.next_deadline_ms() == 50
+    assert made.agenda.next_ms == 50
     made.drop_expired(0)
-    assert made.next_deadline_ms() == 50
+    assert made.agenda.next_ms == 50
 
 
 # -- the incoming request buffer -------------------------------------------------------------------
@@ -309,7 +314,7 @@ def test_answers_are_due_by_t_resp() -> None:
     made = incoming(20)
     planned = made.planned()
     first_ms = min(planned.values())
-    assert made.next_deadline_ms() == first_ms
+    assert made.agenda.next_ms == first_ms
     assert made.take_due(first_ms - 1) == []
     assert made.take_due(OPTIONS.t_max_ms) == sorted(planned, key=planned.__getitem__)
     assert len(made) == 0
@@ -423,8 +428,8 @@ def test_a_request_for_what_is_not_held_is_not_answered() -> None:
     assert bob.repair_responses.planned() == {}
     received = only(events(bob, RepairRequestReceived))
     assert received.message_ids == ("unknown", "parked", "never heard of")
-    bob.sweep_repair(LATER_MS)
-    assert list(bob.outgoing()) == []
+    bob.on_deadline(LATER_MS)
+    assert not [sent for sent in bob.outgoing() if sent.kind is OutgoingKind.REPAIR]
 
 
 def test_a_cache_without_room_answers_only_for_own_unacknowledged_messages() -> None:
@@ -511,7 +516,7 @@ def test_requests_of_before_the_clock_was_set_back_are_planned_anew() -> None:
     bob = participant("bob")
     bob.receive(forge("m", after=["u"]), NOW_MS)
     earlier_ms = NOW_MS - 60 * MINUTE
-    bob.sweep_repair(earlier_ms)
+    bob.on_deadline(earlier_ms)
     assert bob.repair_requests.planned()["u"] <= earlier_ms + bob.options.repair.t_max_ms
 
 
@@ -519,7 +524,7 @@ def test_what_is_answered_counts_and_is_told() -> None:
     alice = participant("alice")
     sent = [send(alice, b"%d" % n).message_id for n in range(2)]
     alice.receive(forge("r", requests=[entry(i, "alice") for i in sent]), NOW_MS)
-    assert sorted(alice.sweep_repair(NOW_MS + 2 * MINUTE)) == sorted(sent)
+    alice.on_deadline(NOW_MS + 2 * MINUTE)
     assert alice.counters.repairs_sent == 2
     assert sorted(event.message_id for event in events(alice, RepairSent)) == sorted(sent)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.waku.node.wires import OPTIONS, TOPIC, Inbox, Wires, message, publish, until
+from tests import inside
+from tests.waku.node.wires import TOPIC, Inbox, message, publish
 from waku import StoreQuery, WakuClient, WakuMessage
 from waku.errors import NodeFailure
 from waku.node import EmbeddedNode, NodeOptions, StoreUnavailable
@@ -26,7 +27,7 @@ LARGE = 100_000
 def full(node: EmbeddedNode) -> Iterator[None]:
     """Lets the store of a node grow no further; SQLite then says what it says of a full disk."""
     assert node.archive is not None
-    db: sqlite3.Connection = node.archive._db
+    db: sqlite3.Connection = inside.database(node.archive)
     (pages,) = db.execute("PRAGMA page_count").fetchone()
     db.execute(f"PRAGMA max_page_count = {pages}")
     try:
@@ -87,33 +88,6 @@ async def test_what_is_not_for_the_store_is_published_all_the_same(node: Embedde
     assert len(inbox.payloads) == 1
 
 
-async def test_a_message_of_a_joined_node_does_not_end_ours(tmp_path: Path) -> None:
-    """It ended the process: the failure went up through the task of the link."""
-    wires = Wires()
-    options = NodeOptions(redial_min_s=0.001, redial_max_s=0.002, store_path=tmp_path / "b.db")
-    async with wires.node("a") as a, wires.node("b", "a", options=options) as b:
-        inbox = Inbox(b)
-        await until(lambda: len(a.mesh.peers()) == 1 == len(b.mesh.peers()))
-        with full(b):
-            publish(a, large(0), message(1, ephemeral=True))
-            await until(lambda: len(inbox.payloads) == 2)
-            assert stored(b) == 0
-        publish(a, large(2))
-        await until(lambda: len(inbox.payloads) == 3)
-        assert stored(b) == 1
-
-
-async def test_history_of_a_joined_node_does_not_end_ours(tmp_path: Path) -> None:
-    wires = Wires()
-    options = NodeOptions(redial_min_s=0.001, store_path=tmp_path / "b.db", catch_up_s=10**10)
-    async with wires.node("a") as a:
-        publish(a, large(0))
-        async with wires.node("b", "a", options=options) as b:
-            with full(b):
-                await until(lambda: b.archive is not None and b.archive.problem is not None)
-                await until(lambda: len(b.mesh.peers()) == 1)
-
-
 async def test_a_node_joined_in_the_process_is_no_reason_to_refuse(node: EmbeddedNode) -> None:
     async with EmbeddedNode() as other:
         other.join(node)
@@ -149,7 +123,7 @@ async def test_health_reports_it_until_it_is_over(
 async def test_a_store_that_cannot_be_read_says_so(node: EmbeddedNode) -> None:
     publish(node, message(0))
     assert node.archive is not None
-    node.archive._db.execute("DROP TABLE message")
+    inside.database(node.archive).execute("DROP TABLE message")
     async with client(node) as http:
         with pytest.raises(NodeFailure, match="cannot be read: no such table"):
             await http.store(StoreQuery())
@@ -172,7 +146,7 @@ def test_the_oldest_give_way_to_what_the_bytes_allow() -> None:
 
 
 def test_in_memory_there_is_a_limit_without_being_asked_for(tmp_path: Path) -> None:
-    assert OPTIONS.store_limit_bytes == 256 * 1024 * 1024
+    assert NodeOptions().store_limit_bytes == 256 * 1024 * 1024
     assert NodeOptions(store_path=tmp_path / "x").store_limit_bytes is None
     assert NodeOptions(store_capacity_bytes=2**20).store_limit_bytes == 2**20
     with pytest.raises(ValueError, match="`store_capacity_bytes` must be at least 1048576"):

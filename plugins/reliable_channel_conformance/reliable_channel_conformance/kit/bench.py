@@ -53,7 +53,7 @@ class Setting:
 
 
 class Given(TypedDict, total=False):
-    """What `Bench.message` may be given, and so `Bench.say`."""
+    """What `Harness.message` may be given, and so `Harness.say`."""
 
     history: Iterable[str | HistoryEntry]
     lamport: int | None
@@ -63,7 +63,7 @@ class Given(TypedDict, total=False):
     bloom_filter: bytes | None
 
 
-class Bench:
+class Harness:
     """One check's network, peers and trace."""
 
     def __init__(self, setting: Setting, folder: Path, stack: AsyncExitStack) -> None:
@@ -212,7 +212,7 @@ class Bench:
         self._trace.flush()
 
 
-Check = Callable[[Bench], Awaitable[None]]
+Check = Callable[[Harness], Awaitable[None]]
 
 
 def _now_ms() -> int:

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from typing import Final
 
-from .bench import Bench, Broken, NotApplicable
+from .bench import Broken, Harness, NotApplicable
 from .peer import Peer
 from .row import advised, required
 
 SDS: Final = "LIP 109, "
 
 
-async def _order(bench: Bench, peer: Peer, contents: list[bytes]) -> None:
+async def _order(bench: Harness, peer: Peer, contents: list[bytes]) -> None:
     """Wait until all are delivered, and compare the order."""
     await bench.expect(
         peer,
@@ -29,7 +29,7 @@ async def _order(bench: Bench, peer: Peer, contents: list[bytes]) -> None:
     "MUST deliver the message. If dependencies are unmet, the participant MUST add the message to "
     "the incoming buffer of messages with unmet causal dependencies.",
 )
-async def waits_for_its_dependency(bench: Bench) -> None:
+async def waits_for_its_dependency(bench: Harness) -> None:
     """`two` refers to `one`, and arrives first."""
     peer = await bench.peer()
     one = bench.message("a", b"one")
@@ -47,7 +47,7 @@ async def waits_for_its_dependency(bench: Bench) -> None:
     "Dependencies are met if the message IDs in the `causal_history` of the received message "
     "appear in the local history of the receiving participant.",
 )
-async def waits_for_what_waits_itself(bench: Bench) -> None:
+async def waits_for_what_waits_itself(bench: Harness) -> None:
     """A chain of three, each referring to the one before alone, arrives last first (D02, D30)."""
     peer = await bench.peer()
     one = bench.message("a", b"one")
@@ -65,7 +65,7 @@ async def waits_for_what_waits_itself(bench: Bench) -> None:
     "The participant MUST order messages with the same Lamport timestamp in ascending order of "
     "message ID.",
 )
-async def ties_are_ordered_by_id(bench: Bench) -> None:
+async def ties_are_ordered_by_id(bench: Harness) -> None:
     """Two messages of one timestamp, the one with the greater id first; the log has the other one
     first."""
     peer = await bench.peer()
@@ -84,7 +84,7 @@ async def ties_are_ordered_by_id(bench: Bench) -> None:
     "the participant MAY deduplicate the message by comparing its `message_id` to previously "
     "received message IDs.",
 )
-async def duplicates_are_delivered_once(bench: Bench) -> None:
+async def duplicates_are_delivered_once(bench: Harness) -> None:
     """A message that arrives three times is delivered once (D01)."""
     peer = await bench.peer()
     data = bench.profile.codec.encode(bench.message("a", b"one"))
@@ -100,7 +100,7 @@ async def duplicates_are_delivered_once(bench: Bench) -> None:
     SDS + "Review ACK Status",
     "the participant MUST mark all messages in the received `causal_history` as **acknowledged**.",
 )
-async def causal_history_acknowledges(bench: Bench) -> None:
+async def causal_history_acknowledges(bench: Harness) -> None:
     """A message that refers to the peer's message acknowledges it."""
     peer = await bench.peer()
     sent = await peer.send(b"one")
@@ -118,7 +118,7 @@ async def causal_history_acknowledges(bench: Bench) -> None:
     "Participants MUST process the causal history and bloom filter of these sync messages "
     "following the same steps as regular messages.",
 )
-async def sync_messages_acknowledge(bench: Bench) -> None:
+async def sync_messages_acknowledge(bench: Harness) -> None:
     """A sync message that refers to the peer's message acknowledges it, and is not delivered."""
     if bench.profile.refers_to_syncs:
         raise NotApplicable(f"the {bench.profile.name} dialect has no sync messages")
@@ -140,7 +140,7 @@ async def sync_messages_acknowledge(bench: Bench) -> None:
     "the participant MUST mark all messages included in the `bloom_filter` as **possibly "
     "acknowledged**.",
 )
-async def filter_acknowledges_possibly(bench: Bench) -> None:
+async def filter_acknowledges_possibly(bench: Harness) -> None:
     """With others in the channel, one filter that has the peer's message is possibly an
     acknowledgement."""
     peer = await bench.peer()
@@ -162,7 +162,7 @@ async def filter_acknowledges_possibly(bench: Bench) -> None:
     "If a message appears as **possibly acknowledged** in multiple received bloom filters, the "
     "participant MAY mark it as acknowledged based on probabilistic grounds.",
 )
-async def one_participant_counts_once(bench: Bench) -> None:
+async def one_participant_counts_once(bench: Harness) -> None:
     """Of three other participants one says twice, by filter alone, that it has a message (D07)."""
     peer = await bench.peer()
     await _with_others(bench, peer)
@@ -180,7 +180,7 @@ async def one_participant_counts_once(bench: Bench) -> None:
     "Furthermore, it SHOULD be designed to minimize false positives through an optimal selection "
     "of size and hash functions. (…) taking into account the bloom filter size and hash number.",
 )
-async def full_filters_acknowledge_nothing(bench: Bench) -> None:
+async def full_filters_acknowledge_nothing(bench: Harness) -> None:
     """Two participants send filters in which all bits are set (D09)."""
     peer = await bench.peer()
     await _with_others(bench, peer)
@@ -202,7 +202,7 @@ async def full_filters_acknowledge_nothing(bench: Bench) -> None:
     SDS + "Message",
     "Messages MUST adhere to the following meta structure",
 )
-async def survives_what_is_no_message(bench: Bench) -> None:
+async def survives_what_is_no_message(bench: Harness) -> None:
     """Noise, cut messages and wrong wire types come first; then a message is delivered."""
     peer = await bench.peer()
     whole = bench.profile.codec.encode(bench.message("a", b"cut"))
@@ -219,7 +219,7 @@ async def survives_what_is_no_message(bench: Bench) -> None:
     "the participant SHOULD ignore the message if it has a `sender_id` matching its own. (…) The "
     "`channel_id` field MUST be set to the identifier of the channel.",
 )
-async def ignores_other_channels_and_its_own_name(bench: Bench) -> None:
+async def ignores_other_channels_and_its_own_name(bench: Harness) -> None:
     """A message of another channel is not delivered, nor are the peer's own when they come back."""
     peer = await bench.peer()
     other = replace(bench.message("a", b"other channel"), channel_id="another")
@@ -243,7 +243,7 @@ async def ignores_other_channels_and_its_own_name(bench: Bench) -> None:
     "If all dependencies are met and the message has a populated `content` field, the participant "
     "MUST deliver the message.",
 )
-async def odd_filters_do_not_stop_delivery(bench: Bench) -> None:
+async def odd_filters_do_not_stop_delivery(bench: Harness) -> None:
     """Messages with no filter, an empty one, a short one and a long one are delivered (D06)."""
     peer = await bench.peer()
     await peer.send(b"one")
@@ -263,7 +263,7 @@ async def odd_filters_do_not_stop_delivery(bench: Bench) -> None:
     "SDS is silent; an id that refers to itself can never be met",
     "A message that refers to itself, or two that refer to each other, must not block others.",
 )
-async def cycles_do_not_block(bench: Bench) -> None:
+async def cycles_do_not_block(bench: Harness) -> None:
     """A message that refers to itself and a pair that refers to each other come before others."""
     peer = await bench.peer()
     bench.say("a", b"self", message_id="aa" * 32, history=["aa" * 32])
@@ -278,7 +278,7 @@ async def cycles_do_not_block(bench: Bench) -> None:
     "Upon reception, ephemeral messages SHOULD be delivered immediately without buffering for "
     "causal dependencies or including in the local log.",
 )
-async def ephemeral_messages_are_delivered(bench: Bench) -> None:
+async def ephemeral_messages_are_delivered(bench: Harness) -> None:
     """A message without Lamport timestamp, history and filter reaches the application (D04)."""
     if not bench.profile.has_ephemeral:
         raise NotApplicable(f"the {bench.profile.name} dialect has no ephemeral messages")
@@ -295,7 +295,7 @@ async def ephemeral_messages_are_delivered(bench: Bench) -> None:
         raise Broken("the ephemeral message is in its log")
 
 
-async def _with_others(bench: Bench, peer: Peer) -> None:
+async def _with_others(bench: Harness, peer: Peer) -> None:
     """Let the peer know of three other participants."""
     for sender in ("a", "b", "c"):
         bench.say(sender, f"{sender} is here".encode())

@@ -3,7 +3,7 @@
 import sys
 from typing import Final
 
-from .bench import Bench, Broken, NotApplicable
+from .bench import Broken, Harness, NotApplicable
 from .peer import Peer
 from .row import advised, required
 
@@ -11,7 +11,7 @@ REPAIR: Final = "SDS-R guide, "
 OURS: Final = f"{sys.executable} -m reliable_channel peer"
 
 
-def _requests(bench: Bench, message_id: str) -> int:
+def _requests(bench: Harness, message_id: str) -> int:
     return sum(
         message_id in [entry.message_id for entry in each.repair_request]
         for each in bench.network.by("peer")
@@ -24,7 +24,7 @@ def _requests(bench: Bench, message_id: str) -> int:
     "Take up to 3 eligible entries with lowest T_req values. Populate repair_request field with "
     "these HistoryEntries.",
 )
-async def missing_messages_are_requested(bench: Bench) -> None:
+async def missing_messages_are_requested(bench: Harness) -> None:
     """A message that others refer to is requested once T_req has passed."""
     peer = await bench.peer()
     missing = bench.message("a", b"one").message_id
@@ -40,7 +40,7 @@ async def missing_messages_are_requested(bench: Bench) -> None:
     "The protocol uses clever timing (…) to ensure typically only one request and one response per "
     "missing message. (SDS-R is silent about requests that are lost.)",
 )
-async def lost_requests_are_repeated(bench: Bench) -> None:
+async def lost_requests_are_repeated(bench: Harness) -> None:
     """A request that brings no answer is made again (D18)."""
     peer = await bench.peer()
     missing = bench.message("a", b"one").message_id
@@ -57,7 +57,7 @@ async def lost_requests_are_repeated(bench: Bench) -> None:
     REPAIR + "Incoming Repair Request Buffer Sweep",
     "broadcast(message)  # Rebroadcast the full original message",
 )
-async def requests_are_answered(bench: Bench) -> None:
+async def requests_are_answered(bench: Harness) -> None:
     """A message of another participant, which the peer has, is requested by a third one."""
     peer = await bench.peer()
     wanted = bench.say("a", b"wanted")
@@ -79,7 +79,7 @@ async def requests_are_answered(bench: Bench) -> None:
     "If a message's causal dependencies have failed to be met after a predetermined amount of "
     "time, the participant MAY mark them as **irretrievably lost**.",
 )
-async def giving_up_loses_nothing_else(bench: Bench) -> None:
+async def giving_up_loses_nothing_else(bench: Harness) -> None:
     """A message whose dependency was given up is delivered in the end, with it or without (D03)."""
     peer = await bench.peer(flags=("--timeout-for-lost-messages-ms", "1500"))
     one = bench.message("a", b"one")
@@ -106,7 +106,7 @@ async def giving_up_loses_nothing_else(bench: Bench) -> None:
     "all nodes in the group eventually reflect in their own logs the same entries in the same "
     "order.",
 )
-async def latecomer_gets_what_was_before(bench: Bench) -> None:
+async def latecomer_gets_what_was_before(bench: Harness) -> None:
     """Ten messages were published before the peer started; Store and a participant have them."""
     address = await bench.node("peer")
     history = [bench.message("a", f"message {n}".encode()) for n in range(10)]
@@ -136,7 +136,7 @@ async def latecomer_gets_what_was_before(bench: Bench) -> None:
     "SDS state MUST be persisted; it MUST provide every function needed to save/load SDS state per "
     "channel.",
 )
-async def restart_goes_on(bench: Bench) -> None:
+async def restart_goes_on(bench: Harness) -> None:
     """A peer that is killed and started again sends its unacknowledged messages, with a later
     clock, and delivers no message again."""
     address = await bench.node("peer")
@@ -172,7 +172,7 @@ async def restart_goes_on(bench: Bench) -> None:
     "LIP 243, Segmentation",
     "A message that is larger than a segment is split, and MUST be delivered whole or not at all.",
 )
-async def long_payloads_arrive_whole(bench: Bench) -> None:
+async def long_payloads_arrive_whole(bench: Harness) -> None:
     """A payload of 300 kB of the peer arrives at ours, once and unchanged."""
     flags = ("--segmentation", "nim-segmentation")
     peer, ours = await bench.peer(flags=flags), await _ours(bench, flags=flags)
@@ -192,7 +192,7 @@ async def long_payloads_arrive_whole(bench: Bench) -> None:
     "all nodes in the group eventually reflect in their own logs the same entries in the same "
     "order.",
 )
-async def equal_logs_with_ours(bench: Bench) -> None:
+async def equal_logs_with_ours(bench: Harness) -> None:
     """The peer and ours send ten messages each while every fourth is lost; the logs are equal."""
     await _exchange(bench, await bench.peer(), await _ours(bench))
 
@@ -203,12 +203,12 @@ async def equal_logs_with_ours(bench: Bench) -> None:
     "all nodes in the group eventually reflect in their own logs the same entries in the same "
     "order.",
 )
-async def equal_logs_with_itself(bench: Bench) -> None:
+async def equal_logs_with_itself(bench: Harness) -> None:
     """The same with two of the peer."""
     await _exchange(bench, await bench.peer(), await bench.peer("other"))
 
 
-async def _exchange(bench: Bench, peer: Peer, other: Peer) -> None:
+async def _exchange(bench: Harness, peer: Peer, other: Peer) -> None:
     carried = 0
 
     def keep(sender: str, receiver: str) -> bool:
@@ -253,7 +253,7 @@ async def _logs(*peers: Peer) -> list[list[str]]:
     return [[str(entry["message_id"]) for entry in await each.log()] for each in peers]
 
 
-async def _ours(bench: Bench, flags: tuple[str, ...] = ()) -> Peer:
+async def _ours(bench: Harness, flags: tuple[str, ...] = ()) -> Peer:
     """A participant of this SDK."""
     return await bench.start(OURS, "ours", await bench.node("ours"), flags)
 

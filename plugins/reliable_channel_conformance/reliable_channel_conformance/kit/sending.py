@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .bench import Bench, Broken, NotApplicable
+from .bench import Broken, Harness, NotApplicable
 from .peer import Peer, PeerFailed
 from .row import advised, required
 
@@ -11,11 +11,11 @@ EPOCH_S: Final = "10000000"
 """Long enough that no epoch ends while a check runs."""
 
 
-def _content(bench: Bench, name: str = "peer") -> list[str]:
+def _content(bench: Harness, name: str = "peer") -> list[str]:
     return [each.message_id for each in bench.network.by(name) if each.content]
 
 
-async def _sent(bench: Bench, peer: Peer, content: bytes) -> str:
+async def _sent(bench: Harness, peer: Peer, content: bytes) -> str:
     """Have a peer send, and wait until the message is on the wire."""
     message_id = await peer.send(content)
     await bench.expect(
@@ -33,7 +33,7 @@ async def _sent(bench: Bench, peer: Peer, content: bytes) -> str:
     "field. In addition, it MUST include a globally unique identifier for the message in the "
     "`message_id` field. The `channel_id` field MUST be set.",
 )
-async def fields_are_set(bench: Bench) -> None:
+async def fields_are_set(bench: Harness) -> None:
     """A content message decodes, and has sender, id, channel, Lamport timestamp and content."""
     peer = await bench.peer()
     message_id = await _sent(bench, peer, b"one")
@@ -53,7 +53,7 @@ async def fields_are_set(bench: Bench) -> None:
     SDS + "Send Message",
     "the participant MUST include the current `bloom_filter` state in the broadcast message.",
 )
-async def filter_has_what_was_received(bench: Bench) -> None:
+async def filter_has_what_was_received(bench: Harness) -> None:
     """After a message was delivered, the filter of the next one that the peer sends has its id."""
     peer = await bench.peer()
     received = bench.say("a", b"first")
@@ -73,7 +73,7 @@ async def filter_has_what_was_received(bench: Bench) -> None:
     "the participant MUST determine the preceding few message IDs in the local history and include "
     "these in an ordered list in the `causal_history` field.",
 )
-async def history_has_what_was_delivered(bench: Bench) -> None:
+async def history_has_what_was_delivered(bench: Harness) -> None:
     """A message refers to the one that was delivered before it, and to the peer's last."""
     peer = await bench.peer()
     received = bench.say("a", b"first")
@@ -93,7 +93,7 @@ async def history_has_what_was_delivered(bench: Bench) -> None:
     "the participant MUST increase its local Lamport timestamp by `1` and include this in the "
     "`lamport_timestamp` field.",
 )
-async def clock_increases(bench: Bench) -> None:
+async def clock_increases(bench: Harness) -> None:
     """Of two messages the second has the greater Lamport timestamp."""
     peer = await bench.peer()
     ids = [await _sent(bench, peer, b"one"), await _sent(bench, peer, b"two")]
@@ -108,7 +108,7 @@ async def clock_increases(bench: Bench) -> None:
     "If the received message's Lamport timestamp is greater than the participant's local Lamport "
     "timestamp, the participant MUST update its local Lamport timestamp to match.",
 )
-async def clock_follows_a_delivered_message(bench: Bench) -> None:
+async def clock_follows_a_delivered_message(bench: Harness) -> None:
     """After a message from ten minutes ahead, the peer's next one has a greater timestamp."""
     peer = await bench.peer()
     first = bench.message("a", b"from ahead")
@@ -125,7 +125,7 @@ async def clock_follows_a_delivered_message(bench: Bench) -> None:
     "SDS is silent; LIP 109 begins clocks at the time, so a far timestamp is no honest one",
     "A Lamport timestamp far in the future must not move the clocks of a channel for ever.",
 )
-async def clock_resists_the_far_future(bench: Bench) -> None:
+async def clock_resists_the_far_future(bench: Harness) -> None:
     """After a message from the year 2300, the peer's own timestamps are still of today."""
     peer = await bench.peer()
     far = 10_413_792_000_000
@@ -141,7 +141,7 @@ async def clock_resists_the_far_future(bench: Bench) -> None:
     SDS + "Periodic Outgoing Buffer Sweep",
     "The participant MUST rebroadcast **unacknowledged** outgoing messages after a set period.",
 )
-async def unacknowledged_is_sent_again(bench: Bench) -> None:
+async def unacknowledged_is_sent_again(bench: Harness) -> None:
     """A message that no participant acknowledges is broadcast a second and a third time."""
     peer = await bench.peer()
     message_id = await _sent(bench, peer, b"one")
@@ -157,7 +157,7 @@ async def unacknowledged_is_sent_again(bench: Bench) -> None:
     SDS + "Review ACK Status",
     "**Acknowledged** - (…) This state will also remove the message from the outgoing buffer.",
 )
-async def acknowledged_is_not_sent_again(bench: Bench) -> None:
+async def acknowledged_is_not_sent_again(bench: Harness) -> None:
     """After its acknowledgement a message is not broadcast any more, while another one still is."""
     peer = await bench.peer()
     first = await _sent(bench, peer, b"one")
@@ -179,7 +179,7 @@ async def acknowledged_is_not_sent_again(bench: Bench) -> None:
     SDS + "Periodic Sync Message",
     "For each channel of communication, participants SHOULD periodically send sync messages.",
 )
-async def sync_messages_are_sent(bench: Bench) -> None:
+async def sync_messages_are_sent(bench: Harness) -> None:
     """A peer with a log sends messages without content by itself."""
     if bench.profile.refers_to_syncs:
         raise NotApplicable(f"the {bench.profile.name} dialect has no sync messages")
@@ -193,7 +193,7 @@ async def sync_messages_are_sent(bench: Bench) -> None:
     SDS + "Periodic Sync Message",
     "These sync messages MUST NOT be included in causal histories of subsequent messages.",
 )
-async def sync_messages_are_not_referred_to(bench: Bench) -> None:
+async def sync_messages_are_not_referred_to(bench: Harness) -> None:
     """Neither its own sync message nor one of others is in the causal history of its next one."""
     if bench.profile.refers_to_syncs:
         raise NotApplicable(f"the {bench.profile.name} dialect has no sync messages")
@@ -213,7 +213,7 @@ async def sync_messages_are_not_referred_to(bench: Bench) -> None:
     "SDS is silent; one request of a hundred bytes is answered with a message of 20 kB and more",
     "A repair request that is replayed must not be answered each time.",
 )
-async def replayed_requests_are_answered_once(bench: Bench) -> None:
+async def replayed_requests_are_answered_once(bench: Harness) -> None:
     """The same request, ten times over some seconds, brings at most two answers."""
     peer = await bench.peer()
     wanted = bench.say("a", b"wanted")
@@ -231,7 +231,7 @@ async def replayed_requests_are_answered_once(bench: Bench) -> None:
     "LIP 173, Rate limit manager",
     "At the limit, further dispatch MUST wait for the next epoch.",
 )
-async def budget_of_an_epoch_is_kept(bench: Bench) -> None:
+async def budget_of_an_epoch_is_kept(bench: Harness) -> None:
     """With a budget of 5 messages in a long epoch, 12 messages are accepted and 5 on the wire."""
     flags = ("--rate-limit-enabled", "--rate-limit-messages-per-epoch", "5")
     try:
@@ -249,11 +249,11 @@ async def budget_of_an_epoch_is_kept(bench: Bench) -> None:
         raise Broken(f"a budget of 5 messages, and {published()} are on the wire")
 
 
-def _syncs(bench: Bench) -> list[str]:
+def _syncs(bench: Harness) -> list[str]:
     return [each.message_id for each in bench.network.by("peer") if not each.content]
 
 
-def _stamp(bench: Bench, message_id: str) -> int:
+def _stamp(bench: Harness, message_id: str) -> int:
     return next(
         each.lamport_timestamp or 0
         for each in bench.network.by("peer")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from . import receiving, recovering, sending
-from .bench import Bench, Broken, NotApplicable, Setting
+from .bench import Broken, Harness, NotApplicable, Setting
 from .peer import PeerFailed
 from .row import Level, Result, Row
 
@@ -58,7 +58,7 @@ async def _run_one(setting: Setting, row: Row, folder: Path) -> tuple[Result, st
     """Run one row, even if the peer fails."""
     failures = list[tuple[Result, str]]()
     try:
-        async with Bench.open(setting, folder) as bench:
+        async with Harness.open(setting, folder) as bench:
             try:
                 await row.check(bench)
             except Exception as error:  # a peer may answer anything: the other rows go on

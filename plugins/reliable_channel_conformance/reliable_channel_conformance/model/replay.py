@@ -115,7 +115,8 @@ class Player:
             case ("arrive", name, message_id):
                 self._receive(name, self._packet(message_id, world))
             case ("give_up", name):
-                self._cores[name].sweep_incoming(self._now_ms + 2 * LOST_AFTER_MS)
+                # Alone, without what else would be due by then: it is one action of the model.
+                self._cores[name]._sweep_incoming(self._now_ms + 2 * LOST_AFTER_MS)
             case ("heal",):
                 self._syncs.clear()
             case ("retry", name):
@@ -124,7 +125,7 @@ class Player:
                 self._broadcast(name, self._cores[name].outgoing())
             case ("answer", name):
                 self._now_ms += MINUTE_MS
-                self._cores[name].sweep_repair(self._now_ms)
+                self._cores[name]._sweep_repair(self._now_ms)
                 self._broadcast(name, self._cores[name].outgoing())
             case _:
                 raise ValueError(f"unknown action {action!r}")
@@ -192,7 +193,7 @@ class Player:
         missing = (missing.entry.message_id for missing in core.missing())
         return {
             "log": tuple(entry.message_id for entry in core.log),
-            "missing": ids(missing, core.incoming_buffer.unseen),
+            "missing": ids(missing, core.incoming_buffer.queued),
             "parked": ids(core.incoming_buffer.parked),
             "unacknowledged": ids(core.unacknowledged),
         }

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from reliable_channel.engine.steps import LEISURE_MS
+from reliable_channel.engine.driver import Wake
+from reliable_channel.engine.steps import WRITE_DELAY_MS
 from reliable_channel.sds.changes import Changes
 from reliable_channel.state import StateError
 
@@ -18,21 +19,21 @@ class DiskWriter:
         self._driver, self._disk = driver, disk
         self._is_writing = self._is_on_disk = False
         self._wakes_at_ms: int | None = None
-        driver.to_write = self.wake
+        driver.wakes[Wake.WRITE] = self.wake
 
     def wake(self) -> None:
         """Write what waits: at once where anything waits for it, else a little later."""
         unwritten = self._driver.engine.unwritten
         assert unwritten is not None
         if not self._is_writing:
-            self._wake_in(0 if unwritten.is_awaited else LEISURE_MS)
+            self._wake_in(0 if unwritten.is_urgent else WRITE_DELAY_MS)
 
     def end(self) -> bool:
         """The process dies; return whether anything is lost that was let out."""
         driver = self._driver
         if self._is_on_disk:
             steps = driver.engine.end_write(driver.now_ms(), tried=True)
-            driver.let_out(steps, to_application=False)
+            driver.release(steps, driver.now_ms())
         return driver.engine.unwritten is not None and driver.engine.unwritten.failure is not None
 
     def _wake_in(self, in_ms: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from reliable_channel.sds.sync import Heard, SyncTimer, make_schedule
+from reliable_channel.sds.sync import SyncTimer, SyncTrigger, make_schedule
 
 from .network import draw_ms
 from .scenario import Conditions
@@ -67,12 +67,12 @@ class TimedMember:
         self.number = number
         self.known = self._has = 0
         self._timer = SyncTimer(make_schedule(schedule, interval_ms, random.random))
-        self._timer.restart(Heard.START, now_ms)
+        self._timer.restart(SyncTrigger.START, now_ms)
 
     def write(self, now_ms: int) -> Said:
         """Write the next message."""
         self._has = self.known = self._has + 1
-        self._timer.restart(Heard.OWN_CONTENT, now_ms)
+        self._timer.restart(SyncTrigger.OWN_CONTENT, now_ms)
         return Said(self._has.to_bytes(8), is_sync=False)
 
     def hear(self, said: Said, now_ms: int) -> None:
@@ -81,11 +81,11 @@ class TimedMember:
         self.known = max(self.known, newest)
         if not said.is_sync and newest > self._has:
             self._has = newest
-            self._timer.restart(Heard.CONTENT, now_ms)
+            self._timer.restart(SyncTrigger.CONTENT, now_ms)
         elif (
             said.is_sync and newest >= self._has
         ):  # one that does not know our newest message spares nobody
-            self._timer.restart(Heard.SYNC, now_ms)
+            self._timer.restart(SyncTrigger.SYNC, now_ms)
 
     def recover(self, message: Said, now_ms: int) -> None:
         """Get a message that it missed: content like any other."""
@@ -97,7 +97,7 @@ class TimedMember:
 
     def on_deadline(self, now_ms: int) -> Iterator[Said]:
         """Send a sync message."""
-        self._timer.restart(Heard.OWN_SYNC, now_ms)
+        self._timer.restart(SyncTrigger.OWN_SYNC, now_ms)
         yield Said(self._has.to_bytes(8), is_sync=True)
 
 

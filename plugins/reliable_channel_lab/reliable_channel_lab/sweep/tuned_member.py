@@ -12,7 +12,7 @@ from reliable_channel.sds.adaptive.tuner import Tuner
 from reliable_channel.sds.events import OutgoingKind
 from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel.sds.profile import SPEC
-from reliable_channel.sds.sync import Heard
+from reliable_channel.sds.sync import SyncTrigger
 
 from ..sim.quiet import Said
 
@@ -40,7 +40,7 @@ class TunedMember:
         options = SdsOptions(self_tuning=True, sync_min_interval_ms=interval_ms)
         self._tuner = Tuner(options, SPEC.repair_timers, random.random, has_filters=False)
         self._timer = self._tuner.sync_timer
-        self._timer.restart(Heard.START, now_ms)
+        self._timer.restart(SyncTrigger.START, now_ms)
         self._heard: set[str] = set()
         self._written: dict[str, TunedSaid] = {}
 
@@ -53,7 +53,7 @@ class TunedMember:
         said = TunedSaid(self._has.to_bytes(8), False, message, sent_at_ns)
         self._written = {message_id: said}
         self._tuner.dispatched(message_id, now_ms)
-        self._timer.restart(Heard.OWN_CONTENT, now_ms)
+        self._timer.restart(SyncTrigger.OWN_CONTENT, now_ms)
         return said
 
     def hear(self, said: Said, now_ms: int) -> None:
@@ -66,14 +66,16 @@ class TunedMember:
         self.known = max(self.known, newest)
         if said.is_sync:
             if is_new or newest == self._has:
-                self._timer.restart(Heard.SYNC, now_ms)
+                self._timer.restart(SyncTrigger.SYNC, now_ms)
             else:
                 self._timer.prompt(now_ms)
         elif is_new:
             self._has = newest
             missing_for_ms = SECOND_MS if was_named else None
             self._tuner.arrived(said.message, said.sent_at_ns, missing_for_ms, now_ms)
-            self._timer.restart(Heard.MISSED_CONTENT if was_named else Heard.CONTENT, now_ms)
+            self._timer.restart(
+                SyncTrigger.MISSED_CONTENT if was_named else SyncTrigger.CONTENT, now_ms
+            )
         elif self._tuner.came_again(said.message.message_id, now_ms):
             self._timer.prompt(now_ms)
 
@@ -83,15 +85,14 @@ class TunedMember:
 
     def next_deadline_ms(self) -> int | None:
         """When the next sync message or copy is due."""
-        dues = (self._timer.due_ms, self._tuner.next_copy_ms())
-        return min((due_ms for due_ms in dues if due_ms is not None), default=None)
+        return self._tuner.agenda.next_ms
 
     def on_deadline(self, now_ms: int) -> Iterator[Said]:
         """Send copies and a sync message, as far as they are due."""
         for message_id in self._tuner.take_copies(now_ms):
             yield self._written[message_id]
         if self._timer.due_ms is not None and self._timer.due_ms <= now_ms:
-            self._timer.restart(Heard.OWN_SYNC, now_ms)
+            self._timer.restart(SyncTrigger.OWN_SYNC, now_ms)
             sync = Message(self._name, "", "quiet", now_ms)
             yield TunedSaid(self._has.to_bytes(8), True, sync, now_ms * 1_000_000)
 

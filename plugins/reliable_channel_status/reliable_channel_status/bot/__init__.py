@@ -2,7 +2,23 @@
 
 from .actions import BotActions, NotRunning
 from .bot import StatusBot
-from .checks import (
+from .commands import Between, Converter, UsageError
+from .dialogues import Question, Talk
+from .events import (
+    Channel,
+    ContactChange,
+    ContactRequest,
+    Deletion,
+    Edit,
+    GroupChange,
+    JoinRequest,
+    MembershipChange,
+    Message,
+    PinChange,
+    ReactionChange,
+)
+from .failures import Failure
+from .handlers import (
     Check,
     NotAllowed,
     any_of,
@@ -12,40 +28,20 @@ from .checks import (
     in_channels,
     in_direct,
 )
-from .converters import Between, Converter, UsageError
-from .dialogues import Question, Talk
-from .failures import Failure
-from .happenings import (
-    Channel,
-    ContactChange,
-    ContactRequest,
-    Edit,
-    GroupChange,
-    JoinRequest,
-    MembershipChange,
-    Message,
-    ReactionChange,
-)
-from .kit_client import KitClient
-from .kit_owner import KitOwner
-from .languages import Phrases
-from .limits import Cooldown, RateLimit
-from .loops import LoopLimits
+from .limits import Cooldown, LoopLimits, RateLimit
 from .membership import CannotJoin, NotAMember, Standing
 from .memory import BotMemory, OutboxFull
-from .metrics import MetricsUnavailable
-from .options import BotOptions, Reliability
+from .options import BotOptions, Reliability, read_settings
+from .outbox import BotContext
 from .owned import OwnedCommunity
+from .reporting import JsonLines, MetricsUnavailable
 from .router import CommandGroup, Router
-from .session import Surroundings
-from .settings import read_settings
-from .testkit import KitUser, StatusTestKit
-from .texts import BotTexts
-from .watching import JsonLines
+from .texts import BotTexts, Phrases
 
 __all__ = [
     "Between",
     "BotActions",
+    "BotContext",
     "BotMemory",
     "BotOptions",
     "BotTexts",
@@ -57,14 +53,12 @@ __all__ = [
     "ContactRequest",
     "Converter",
     "Cooldown",
+    "Deletion",
     "Edit",
     "Failure",
     "GroupChange",
     "JoinRequest",
     "JsonLines",
-    "KitClient",
-    "KitOwner",
-    "KitUser",
     "LoopLimits",
     "MembershipChange",
     "Message",
@@ -75,6 +69,7 @@ __all__ = [
     "OutboxFull",
     "OwnedCommunity",
     "Phrases",
+    "PinChange",
     "Question",
     "RateLimit",
     "ReactionChange",
@@ -82,8 +77,6 @@ __all__ = [
     "Router",
     "Standing",
     "StatusBot",
-    "StatusTestKit",
-    "Surroundings",
     "Talk",
     "UsageError",
     "any_of",

@@ -6,15 +6,15 @@ from uuid import uuid4
 
 from reliable_channel import ReliableChannelError
 
-from ..chats import Community
-from ..community_payloads import CommunityDescription
-from ..direct.groups import Group, MembershipEventType
-from ..keys import PublicKey
-from ..outcomes import MessageId
-from .happenings import CURRENT_TURN, Channel, Turn
+from ..wire.chats import Community
+from ..wire.community_payloads import CommunityDescription
+from ..wire.direct.groups import Group, MembershipEventType
+from ..wire.keys import PublicKey
+from ..wire.outcomes import MessageId
+from ..wire.rooms import Rooms
+from .events import CURRENT_TURN, Channel, Turn
 from .membership import Standing
 from .owned import OwnedCommunity
-from .rooms import Rooms
 from .session import Session
 
 
@@ -31,7 +31,7 @@ class BotActions:
         self._session: Session | None = None
 
     def now_ms(self) -> int:
-        """The time by the bot's clock, in milliseconds since 1970; virtual in `StatusTestKit`.
+        """The time by the bot's clock, in milliseconds since 1970; virtual in `BotTester`.
 
         Raises:
             NotRunning: before `run`.
@@ -206,7 +206,7 @@ class BotActions:
             NotRunning: before `run`.
             ValueError: it is not a community of the bot's.
         """
-        return self._now().described.of(self._own(community))
+        return self._now().descriptions.of(self._own(community))
 
     @property
     def owned(self) -> OwnedCommunity:

@@ -24,21 +24,20 @@ import anyio
 
 from reliable_channel.spi import MemoryStateStore, SqliteStateStore, StateError, StateStore
 
-from ..chats import Community
 from ..key_file import PASSPHRASE_VARIABLE, read_key
-from ..keys import PublicKey
+from ..wire.chats import Community
+from ..wire.keys import PublicKey
 from .actions import BotActions
-from .examining import Finding, examine
 from .handlers import DIRECT, Kind
+from .membership import MembershipFinding, examine
 from .memory import BotMemory
-from .metrics import served
-from .options import BotOptions
+from .options import BotOptions, bot_settings
+from .outbox import BotContext
+from .reporting import Reporter, served, write_to_stderr
 from .router import Function, Router
 from .running import Running
-from .session import Session, Surroundings
-from .settings import bot_settings
-from .watching import Watch, write_to_stderr
-from .way import Way
+from .session import Session
+from .waku_access import WakuAccess
 
 BESIDE_THE_KEY: Final = "beside the key"
 
@@ -86,10 +85,10 @@ class StatusBot(Router, BotActions):
         Router.__init__(self)
         BotActions.__init__(self)
         self.options = options or BotOptions()
-        self.watch = Watch()
+        self.reporter = Reporter()
         """Counts, and what is logged."""
         shards = (self.options.shard, *self.options.also_listen)
-        self._way = Way(node, network, shards, ssl_context)
+        self._access = WakuAccess(node, network, shards, ssl_context)
         self._key_file = Path(key_file)
         self._state = self._key_file.with_suffix(".db") if state == BESIDE_THE_KEY else state
         self._community_key_file = community_key_file and Path(community_key_file)
@@ -168,7 +167,7 @@ class StatusBot(Router, BotActions):
         """Whether the bot runs and one of its functions has not ended yet."""
         return self._running is not None and self._running.is_busy
 
-    async def examine(self) -> list[Finding]:
+    async def examine(self) -> list[MembershipFinding]:
         """Where the bot stands in its communities, as Store's descriptions say. The bot need not
         run, and may.
 
@@ -178,7 +177,7 @@ class StatusBot(Router, BotActions):
         """
         key = read_key(self._key_file, os.environ.get(PASSPHRASE_VARIABLE))
         shards = [str(one) for one in (self.options.shard, *self.options.also_listen)]
-        async with self._way.opened() as (client, _):
+        async with self._access.opened() as (client, _):
             return await examine(client, key, self.rooms.communities, shards, _now_ms())
 
     # -- running ----------------------------------------------------------------------------------
@@ -218,9 +217,9 @@ class StatusBot(Router, BotActions):
         owner_file = self._community_key_file
         memory = BotMemory(self._store(), key.public_key, _now_ms())
         try:
-            async with self._way.opened() as (client, pause):
+            async with self._access.opened() as (client, pause):
                 await self.serve(
-                    Surroundings(
+                    BotContext(
                         key=key,
                         memory=memory,
                         client=client,
@@ -234,26 +233,24 @@ class StatusBot(Router, BotActions):
         finally:
             memory.close()
 
-    async def serve(self, surroundings: Surroundings) -> None:
-        """Run in given surroundings until `stop`; for tests, and for programs with a loop of their
+    async def serve(self, context: BotContext) -> None:
+        """Run in a given context until `stop`; for tests, and for programs with a loop of their
         own.
 
         Raises:
             StateError: what must not be forgotten cannot be written.
             NotAMember: with `BotOptions(needs_membership=True)`, a community will not take the bot.
         """
-        if surroundings.community_key is not None:
-            own = Community(surroundings.community_key.public_key)
+        if context.community_key is not None:
+            own = Community(context.community_key.public_key)
             if own not in self.rooms.communities:
                 self.join(own)
         if not self.rooms.topics and not self.rooms.has_direct:
             raise ValueError("the bot is in no chat; give community=, or call join()")
-        self._session = Session(
-            surroundings, self.rooms, self.options, self._moderators, self.watch
-        )
+        self._session = Session(context, self.rooms, self.options, self._moderators, self.reporter)
         try:
-            self._running = Running(self._session, surroundings, self.handlers, self.options)
-            with served(self.watch, self.options.metrics_port):
+            self._running = Running(self._session, context, self.handlers, self.options)
+            with served(self.reporter, self.options.metrics_port):
                 await self._running.run()
             if self._running.given_up is not None:
                 raise self._running.given_up
@@ -272,7 +269,7 @@ class StatusBot(Router, BotActions):
 
     async def _stop_at(self, signals: AsyncIterator[signal.Signals]) -> None:
         async for number in signals:
-            self.watch.log("bot_stopping", logging.INFO, signal=number.name)
+            self.reporter.log("bot_stopping", logging.INFO, signal=number.name)
             self.stop()
 
     def _store(self) -> StateStore:

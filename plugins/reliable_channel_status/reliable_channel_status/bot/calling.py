@@ -8,16 +8,15 @@ from typing import Any, Final, Literal
 
 import anyio
 
-from ..enums import Reaction
-from ..mentioning import mention
-from .checks import NotAllowed, allows
-from .commands import Command, help_text, split
-from .converters import UsageError
+from ..wire.enums import Reaction
+from ..wire.mentioning import mention
+from ..wire.typed_text import after_prefix
+from .commands import Command, UsageError, help_text, split
 from .dialogues import Dialogue, Dialogues, Question, Talk, after
+from .events import AboutMessage, BotEvent, Message
 from .failures import Failures
-from .handlers import BotCommand, EventHandler, Handlers
-from .happenings import AboutMessage, Happening, Message
-from .loops import Pair
+from .handlers import BotCommand, EventHandler, Handlers, NotAllowed, allows
+from .limits import Pair
 from .options import BotOptions
 from .session import Session
 
@@ -42,7 +41,7 @@ class Caller:
         self._session = session
         self._handlers = handlers
         self._options = options
-        self._failures = Failures(session.watch)
+        self._failures = Failures(session.reporter)
         self._dialogues = Dialogues(session.memory)
         self._own = self._own_commands()
         self._locks: dict[Pair, tuple[anyio.Lock, int]] = {}
@@ -54,8 +53,8 @@ class Caller:
         """What command a text calls."""
         called = split(text, self._options.prefix)
         me = mention(self._session.public_key)
-        if called is None and text.startswith(me):
-            called = split(text[len(me) :].lstrip(" ,:"), "")
+        if called is None and (rest := after_prefix(text, me)) is not None:
+            called = split(rest.lstrip(" ,:"), "")
         if called is None:
             return None
         name, rest = called
@@ -89,7 +88,7 @@ class Caller:
         except NotAllowed as error:
             is_allowed, why = False, str(error)
         if not is_allowed:
-            self._session.watch.count("not_permitted", command.name)
+            self._session.reporter.count("not_permitted", command.name)
             await message.reply(why)
             return
         try:
@@ -100,7 +99,7 @@ class Caller:
             await message.reply(texts.render("usage", problem=error.text(texts), usage=usage))
             return
         if wait_ms := _cooldown_ms(asked, message, at_ms):
-            self._session.watch.count("cooled_down", command.name)
+            self._session.reporter.count("cooled_down", command.name)
             seconds = ceil(wait_ms / 1000)
             await message.reply(self._text(message, "cooldown", command=called, seconds=seconds))
             return
@@ -214,20 +213,18 @@ class Caller:
 
     # -- what functions return --------------------------------------------------------------------
 
-    async def tell(
-        self, each: EventHandler, happening: Happening, given: object | None = None
-    ) -> None:
+    async def tell(self, each: EventHandler, event: BotEvent, given: object | None = None) -> None:
         """Call a function for an event, with the event unless something else is given, and say what
         it returns."""
         if given is None:
-            given = happening.received.payload if each.wants_payload else happening
+            given = event.received.payload if each.wants_payload else event
 
         async def call() -> None:
-            await self.say(happening, await each.handler(given))
+            await self.say(event, await each.handler(given))
 
-        await self._failures.guard(each.name, each.error_handlers, happening, call)
+        await self._failures.guard(each.name, each.error_handlers, event, call)
 
-    async def say(self, happening: Happening, result: object) -> None:
+    async def say(self, event: BotEvent, result: object) -> None:
         """Say what a function returned.
 
         Raises:
@@ -236,12 +233,12 @@ class Caller:
         match result:
             case None:
                 return
-            case str() if isinstance(happening, AboutMessage):
-                await happening.reply(result)
-            case Reaction() if isinstance(happening, AboutMessage):
-                await happening.react(result)
-            case Question() if isinstance(happening, Message):
-                await self._ask(happening, result)
+            case str() if isinstance(event, AboutMessage):
+                await event.reply(result)
+            case Reaction() if isinstance(event, AboutMessage):
+                await event.react(result)
+            case Question() if isinstance(event, Message):
+                await self._ask(event, result)
             case _:
                 raise TypeError(
                     f"it returned {result!r}; return a text, a Reaction, a Question or nothing"

@@ -6,8 +6,10 @@ was missing when that comes. So the channels stand beside the way in, and only r
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+import struct
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -22,18 +24,33 @@ from reliable_channel import (
     ReliableChannel,
     SendFailed,
 )
-from reliable_channel.events import StateDegraded, TransportDegraded
-from reliable_channel.spi import StateStore, StateUnavailable
+from reliable_channel.diagnostics import TransportDegraded
+from reliable_channel.events import StateDegraded
+from reliable_channel.spi import (
+    Batch,
+    Envelope,
+    Source,
+    StateStore,
+    StateUnavailable,
+    StoreUnavailable,
+    TransportError,
+)
+from reliable_channel.spi import (
+    Received as ReceivedContent,
+)
+from waku import WakuMessage, message_hash
+from waku.errors import BadRequest, WakuError
 
-from ..chats import Community
-from ..keys import PrivateKey, PublicKey
-from ..outcomes import Received
-from ..pipeline import Sealer, read_again
-from ..recent import Recent
-from ..sds import STATUS_SDS, SdsArrival
-from .carrier import CommunityCarrier
+from ..wire.chats import Community
+from ..wire.keys import PrivateKey, PublicKey
+from ..wire.opening import Opener, read_again
+from ..wire.outcomes import Received
+from ..wire.recent import Recent
+from ..wire.sds import STATUS_SDS, SdsArrival
+from ..wire.sealing import Sealer
+from ..wire.topics import Topic
 from .link import NS_PER_MS, Fetched, Link
-from .memory import Said
+from .memory import OutboxEntry
 from .options import BotOptions
 from .session import Session
 
@@ -83,7 +100,7 @@ class Communities:
                 state=open_store(community),
                 journal=_journal(options, community, key.public_key),
                 now_ns=lambda: session.now_ms() * NS_PER_MS,
-                options=ChannelOptions.of_profile(STATUS_SDS),
+                options=ChannelOptions(wire_profile=STATUS_SDS),
                 max_message_bytes=MAX_SDS_BYTES,
                 history="since",
                 history_since_ms=max(0, session.now_ms() - options.history_ms),
@@ -103,7 +120,7 @@ class Communities:
             for community in self._session.rooms.communities:
                 if (channel := self._channels.get(community.id)) is not None:
                     await stack.enter_async_context(channel)
-                    tasks.start_soon(self._watch, community, channel)
+                    tasks.start_soon(self._follow, community, channel)
             yield
 
     def arrived(self, sds: SdsArrival, message_hash: bytes) -> None:
@@ -112,21 +129,21 @@ class Communities:
         if (carrier := self._carriers.get(sds.channel_id)) is not None:
             carrier.arrived(sds, message_hash)
 
-    def takes(self, said: Said) -> bool:
+    def takes(self, entry: OutboxEntry) -> bool:
         """Whether something goes through a channel."""
-        return said.route in self._channels
+        return entry.route in self._channels
 
-    async def send(self, said: Said) -> None:
+    async def send(self, entry: OutboxEntry) -> None:
         """Hand something to its channel, which keeps it until others have it.
 
         Raises:
             ContentTooLong: it is too long for SDS.
             OutgoingBufferFull: too much is not acknowledged yet.
         """
-        (carried,) = said.messages
-        channel = self._channels[said.route]
-        sent = await channel.send(carried.payload, idempotency_key=said.message_id)
-        self._session.sent(sent.message_id, said.message_id)
+        (carried,) = entry.messages
+        channel = self._channels[entry.route]
+        sent = await channel.send(carried.payload, idempotency_key=entry.message_id)
+        self._session.sent(sent.message_id, entry.message_id)
 
     def found(self) -> list[Fetched]:
         """What Store gave to a channel since the last call, as far as the bot has not heard it."""
@@ -154,23 +171,23 @@ class Communities:
     def _note(self, fetched: list[Fetched]) -> None:
         self._found += self._link.new(fetched)
 
-    async def _watch(self, community: Community, channel: ReliableChannel) -> None:
-        watch = self._session.watch
+    async def _follow(self, community: Community, channel: ReliableChannel) -> None:
+        reporter = self._session.reporter
         async for event in channel.events():
             match event:
                 case MessageReceived() if event.message_id not in self._heard:
                     self._keep(community, event.content)  # it waited for others over a restart
                 case MessageAcknowledged():
-                    watch.count("acknowledged")
+                    reporter.count("acknowledged")
                     self._session.acknowledged(event.message_id)
                 case DeliveryFailed() | SendFailed():
-                    watch.count("unacknowledged")
-                    watch.log("unacknowledged", logging.WARNING, why=event.reason)
+                    reporter.count("unacknowledged")
+                    reporter.log("unacknowledged", logging.WARNING, why=event.reason)
                 case MessageLost():
-                    watch.count("lost")
-                    watch.log("lost", logging.WARNING, why=event.reason)
+                    reporter.count("lost")
+                    reporter.log("lost", logging.WARNING, why=event.reason)
                 case TransportDegraded(component="send"):
-                    watch.log("publish_failed", logging.WARNING, why=event.reason)
+                    reporter.log("publish_failed", logging.WARNING, why=event.reason)
                 case StateDegraded():  # as of the bot's memory: it would repeat itself, or forget
                     raise StateUnavailable(event.reason)
 
@@ -182,3 +199,141 @@ def _journal(options: BotOptions, community: Community, bot: PublicKey) -> Path 
     folder = Path(options.journals)
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{community.id}-{bot.multibase[-12:]}.journal"
+
+
+WAITING: Final = 10_000
+"""Messages that wait for the channel; the oldest go, and come again from Store."""
+_LENGTH: Final = struct.Struct(">I")
+
+
+class CommunityCarrier:
+    """The transport of one community's channel, as `reliable_channel` wants transports.
+
+    Args:
+        link: to the node; its owner subscribes, reads, and hands over what arrives.
+        shard: the pubsub topic.
+        community: whose channel it is.
+        topics: those of the bot's topics that are the community's.
+        sealer: signs and encrypts for the bot.
+        now_ms: milliseconds since 1970.
+        found: is given what Store had for the channel, of which the bot may not know yet.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        shard: str,
+        community: Community,
+        topics: Sequence[Topic],
+        sealer: Sealer,
+        now_ms: Callable[[], int],
+        found: Callable[[list[Fetched]], None],
+    ) -> None:
+        self._link = link
+        self._shard = shard
+        self._community = community
+        self._content_topics = tuple({topic.content_topic: None for topic in topics})
+        self._sealer = sealer
+        self._now_ms = now_ms
+        self._found = found
+        self._opened: list[SdsArrival] = []
+        self._opener = Opener(topics, on_sds=self._opened.append)
+        self._arrived: deque[ReceivedContent] = deque(maxlen=WAITING)
+        self._gap = ""
+        self._news = anyio.Event()
+
+    async def open(self) -> None:
+        """Nothing is to be done: the bot's link subscribes."""
+
+    async def aclose(self) -> None:
+        """Nothing is to be done."""
+
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
+    ) -> Envelope:
+        """Encrypt an SDS message; of several segments the last one gives the hash."""
+        topic = self._community.universal_topic
+        messages = self._sealer.seal_sds(payload, topic, timestamp_ns, ephemeral=ephemeral)
+        digest = message_hash(self._shard, messages[-1])
+        parts = b"".join(_LENGTH.pack(len(m.payload)) + m.payload for m in messages)
+        return Envelope(parts, timestamp_ns, ephemeral, digest)
+
+    async def publish(self, envelope: Envelope) -> None:
+        """Publish an envelope, segment by segment."""
+        with _translated():
+            for part in _parts(envelope.payload):
+                message = WakuMessage(
+                    part,
+                    self._community.universal_topic.content_topic,
+                    version=self._sealer.waku_version,
+                    timestamp=envelope.timestamp_ns,
+                    ephemeral=envelope.ephemeral,
+                )
+                await self._link.publish(self._shard, message)
+
+    def arrived(self, sds: SdsArrival, message_hash: bytes) -> None:
+        """Hand the channel what arrived at the bot."""
+        if len(self._arrived) == WAITING:
+            self._gap = f"more than {WAITING} messages waited"
+        self._arrived.append(_received(sds, message_hash, Source.LIVE))
+        self._news.set()
+
+    async def receive(self) -> Batch:
+        """Wait for what arrives."""
+        while not self._arrived:
+            self._news = anyio.Event()
+            await self._news.wait()
+        batch = Batch(list(self._arrived), self._gap)
+        self._arrived.clear()
+        self._gap = ""
+        return batch
+
+    async def by_hash(self, hashes: Sequence[bytes]) -> list[ReceivedContent]:
+        """Fetch from Store by hash."""
+        with _translated(StoreUnavailable):
+            return self._open(await self._link.by_hash(self._shard, hashes))
+
+    async def by_time(
+        self, start_ns: int, end_ns: int
+    ) -> AsyncGenerator[list[ReceivedContent], None]:
+        """Fetch what Store has of the community."""
+        pages = self._link.stored(self._shard, self._content_topics, start_ns, end_ns)
+        with _translated(StoreUnavailable):
+            async with aclosing(pages):
+                async for page in pages:
+                    yield self._open(page)
+
+    def _open(self, fetched: list[Fetched]) -> list[ReceivedContent]:
+        self._found(fetched)
+        received: list[ReceivedContent] = []
+        for one in fetched:
+            self._opener.receive(one.message, self._now_ms())
+            received += [
+                _received(sds, one.message_hash, Source.STORE)
+                for sds in self._opened
+                if sds.channel_id == self._community.id
+            ]
+            self._opened.clear()
+        return received
+
+
+def _received(sds: SdsArrival, message_hash: bytes, source: Source) -> ReceivedContent:
+    return ReceivedContent(sds.data, message_hash, sds.timestamp_ms * NS_PER_MS, source)
+
+
+def _parts(packed: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(packed):
+        (length,) = _LENGTH.unpack_from(packed, at)
+        at += _LENGTH.size
+        yield packed[at : at + length]
+        at += length
+
+
+@contextmanager
+def _translated(kind: type[TransportError] = TransportError) -> Iterator[None]:
+    """The REST client's errors as the transport's."""
+    try:
+        yield
+    except WakuError as error:
+        raise kind(str(error), retryable=not isinstance(error, BadRequest)) from error

@@ -17,7 +17,7 @@ from waku import WakuMessage, message_hash
 from waku.errors import WakuError
 
 from .link import NS_PER_MS, Link
-from .memory import Said
+from .memory import OutboxEntry
 from .options import BotOptions
 from .session import Session
 
@@ -54,21 +54,21 @@ class Confirmer:
                 await self._look()
             except WakuError as error:
                 # Without Store nobody can tell; with one that is away the next look will.
-                self._session.watch.log("store_unavailable", logging.DEBUG, why=str(error))
+                self._session.reporter.log("store_unavailable", logging.DEBUG, why=str(error))
                 self._give_up_without_store()
 
     async def _look(self) -> None:
-        by_route: dict[str, list[Said]] = {}
-        for said in self._session.memory.unconfirmed:
-            by_route.setdefault(said.route, []).append(said)
+        by_route: dict[str, list[OutboxEntry]] = {}
+        for entry in self._session.memory.unconfirmed:
+            by_route.setdefault(entry.route, []).append(entry)
         for shard, waiting in by_route.items():
-            hashes = {said.number: _hashes(shard, said) for said in waiting}
+            hashes = {entry.number: _hashes(shard, entry) for entry in waiting}
             found = await self._in_store(shard, waiting, set().union(*hashes.values()))
-            for said in waiting:
-                self._judge(said, hashes[said.number] <= found)
+            for entry in waiting:
+                self._judge(entry, hashes[entry.number] <= found)
 
     async def _in_store(
-        self, shard: str, waiting: Sequence[Said], wanted: set[bytes]
+        self, shard: str, waiting: Sequence[OutboxEntry], wanted: set[bytes]
     ) -> set[bytes]:
         """Which of some messages Store has: asked by hash, and by time for what that did not find,
         as a Store may refuse or ignore hashes."""
@@ -77,7 +77,7 @@ class Confirmer:
             found = {one.message_hash for one in await self._link.by_hash(shard, list(wanted))}
         if found == wanted:
             return found
-        messages = [message for said in waiting for message in said.messages]
+        messages = [message for entry in waiting for message in entry.messages]
         topics = {message.content_topic for message in messages}
         times = [message.timestamp or 0 for message in messages]
         pages = self._link.stored(shard, sorted(topics), min(times), max(times) + 1)
@@ -86,35 +86,35 @@ class Confirmer:
                 found |= wanted & {one.message_hash for one in page}
         return found
 
-    def _judge(self, said: Said, is_stored: bool) -> None:
-        memory, watch = self._session.memory, self._session.watch
+    def _judge(self, entry: OutboxEntry, is_stored: bool) -> None:
+        memory, reporter = self._session.memory, self._session.reporter
         if is_stored:
-            watch.count("stored")
-            memory.confirmed(said)
+            reporter.count("stored")
+            memory.confirmed(entry)
             return
-        said.looks += 1
-        if said.looks < LOOKS:
+        entry.looks += 1
+        if entry.looks < LOOKS:
             return
-        if said.published >= self._publish_at_most:
-            watch.count("not_stored")
-            watch.log("not_stored", logging.WARNING, published=said.published)
-            memory.confirmed(said)
+        if entry.published >= self._publish_at_most:
+            reporter.count("not_stored")
+            reporter.log("not_stored", logging.WARNING, published=entry.published)
+            memory.confirmed(entry)
             return
-        watch.count("published_again")
-        memory.publish_again(said, _stamped(said.messages, self._session.now_ms()))
+        reporter.count("published_again")
+        memory.publish_again(entry, _stamped(entry.messages, self._session.now_ms()))
         self._session.has_mail.set()
 
     def _give_up_without_store(self) -> None:
         """After as many looks as it would have taken, the result is unknown and nothing is sent
         again."""
-        for said in self._session.memory.unconfirmed:
-            said.looks += 1
-            if said.looks > LOOKS * self._publish_at_most:
-                self._session.memory.confirmed(said)
+        for entry in self._session.memory.unconfirmed:
+            entry.looks += 1
+            if entry.looks > LOOKS * self._publish_at_most:
+                self._session.memory.confirmed(entry)
 
 
-def _hashes(shard: str, said: Said) -> set[bytes]:
-    return {message_hash(shard, message) for message in said.messages}
+def _hashes(shard: str, entry: OutboxEntry) -> set[bytes]:
+    return {message_hash(shard, message) for message in entry.messages}
 
 
 def _stamped(messages: tuple[WakuMessage, ...], now_ms: int) -> tuple[WakuMessage, ...]:

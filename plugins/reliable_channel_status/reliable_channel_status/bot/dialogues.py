@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from reliable_channel.spi import Table
 
-from ..recent import Recent
-from .happenings import Message
-from .loops import Pair
+from ..wire.recent import Recent
+from .events import Message
+from .limits import Pair
 from .memory import BotMemory
 
 MAX_DIALOGUES: Final = 10_000

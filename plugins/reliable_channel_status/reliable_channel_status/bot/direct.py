@@ -13,25 +13,26 @@ from reliable_channel.spi import Table
 from waku import WakuMessage
 from waku.errors import WakuError
 
-from ..chats import partitioned_topic
-from ..direct.correspondence import Correspondence, DirectPayload
-from ..direct.datasync import DataSync, DataSyncMessage, DataSyncPayload, Pending
-from ..direct.sessions import TABLES, Sessions
-from ..enums import ContentType
-from ..keys import PrivateKey, PublicKey
-from ..outcomes import MessageId, Received, SignedPayload
-from ..payloads import (
+from ..wire.chats import partitioned_topic
+from ..wire.direct.correspondence import Correspondence, DirectPayload
+from ..wire.direct.datasync import DataSync, DataSyncMessage, DataSyncPayload, Pending
+from ..wire.direct.session_store import TABLES
+from ..wire.direct.sessions import Sessions
+from ..wire.enums import ContentType
+from ..wire.keys import PrivateKey, PublicKey
+from ..wire.outcomes import MessageId, Received, SignedPayload
+from ..wire.payloads import (
     AcceptContactRequest,
     ChatMessage,
     EmojiReaction,
     RetractContactRequest,
 )
-from ..pipeline import NS_PER_MS, Outgoing, Sealer
-from ..recent import Recent
+from ..wire.recent import Recent
+from ..wire.sealing import NS_PER_MS, Outgoing, Sealer
 from .link import Link
 from .memory import BotMemory
 from .options import DirectEncryption
-from .watching import Watch
+from .reporting import Reporter
 
 CONTACTS: Final = 10_000
 """Contacts and requests that are remembered; then the oldest goes."""
@@ -151,7 +152,7 @@ class DirectDesk:
         key: the bot's.
         sealer: encrypts envelopes.
         memory: keeps what is not acknowledged.
-        watch: counts and logs what is delivered and what is not.
+        reporter: counts and logs what is delivered and what is not.
         now_ms: the time.
         on_acknowledged: called with the id of each acknowledged message.
         encryption: `dh`, or `ratchet` with sessions in the memory.
@@ -162,7 +163,7 @@ class DirectDesk:
         key: PrivateKey,
         sealer: Sealer,
         memory: BotMemory,
-        watch: Watch,
+        reporter: Reporter,
         now_ms: Callable[[], int],
         on_acknowledged: Callable[[MessageId], None],
         encryption: DirectEncryption = "dh",
@@ -176,7 +177,7 @@ class DirectDesk:
         self._datasync = DataSync(key.public_key, map(_pending, memory.rows(_PENDING)))
         self._sealer = sealer
         self._memory = memory
-        self._watch = watch
+        self._reporter = reporter
         self._now_ms = now_ms
         self._on_acknowledged = on_acknowledged
         self._news = anyio.Event()
@@ -202,14 +203,14 @@ class DirectDesk:
         if payload.ratchet_key is not None and not payload.bodies:
             self.correspondence.confirm(payload.ratchet_key)
         for refused in payload.refused:
-            self._watch.count("refused", refused.reason.value)
+            self._reporter.count("refused", refused.reason.value)
         if payload.datasync is None:
             return
         delivered = self._datasync.receive(sender, payload.datasync)
         for one in delivered:
             self._memory.erase(_PENDING, one.message.id)
             self._on_acknowledged(one.message_id)
-            self._watch.count("delivered")
+            self._reporter.count("delivered")
         if delivered:
             self._memory.write()
         if payload.datasync.requests:
@@ -232,7 +233,7 @@ class DirectDesk:
             try:
                 await self.mail(link, shard)
             except WakuError as error:
-                self._watch.log("mail_failed", logging.WARNING, why=str(error))
+                self._reporter.log("mail_failed", logging.WARNING, why=str(error))
                 wait_s = MAIL_RETRY_S
             due_ms = self._datasync.next_deadline_ms()
             if wait_s is None and due_ms is not None:
@@ -246,11 +247,13 @@ class DirectDesk:
         if sessions is None:
             return
         now_ms = self._now_ms()
-        for peer in sessions.take_lost():
+        for peer, is_current in sessions.take_lost().items():
             if now_ms - self._renegotiated.get(peer, -RENEGOTIATE_MS) >= RENEGOTIATE_MS:
+                if is_current:
+                    sessions.renew(peer, now_ms)
                 self._renegotiated.renew(peer, now_ms)
                 self._beginnings.append(peer)
-                self._watch.count("sessions_renegotiated")
+                self._reporter.count("sessions_renegotiated")
                 self._news.set()
 
     async def mail(self, link: Link, shard: str) -> None:
@@ -287,8 +290,8 @@ class DirectDesk:
     def _give_up(self, given_up: list[Pending]) -> None:
         for one in given_up:
             self._memory.erase(_PENDING, one.message.id)
-            self._watch.count("not_delivered")
-            self._watch.log(
+            self._reporter.count("not_delivered")
+            self._reporter.log(
                 "not_delivered", logging.WARNING, message_id=one.message_id, user=one.peer.hex
             )
 

@@ -6,44 +6,47 @@ again, and what they published the first time is not published again (`Turn.once
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
 
-from ..chats import Community
-from ..community_payloads import CommunityRequestToJoin
-from ..enums import ContentType, MessageType
-from ..mentioning import mentions
-from ..outcomes import MessageId, Received
-from ..payloads import (
+from ..wire.chats import Community
+from ..wire.community_payloads import CommunityRequestToJoin
+from ..wire.enums import ContentType, MessageType
+from ..wire.mentioning import mentions
+from ..wire.outcomes import MessageId, Received
+from ..wire.payloads import (
     AcceptContactRequest,
     ChatMessage,
     ChatPayload,
+    DeleteMessage,
     EditMessage,
     EmojiReaction,
     MembershipUpdateMessage,
+    PinMessage,
     RetractContactRequest,
 )
 from .calling import Caller
 from .direct import is_contact_request
-from .handlers import EventHandler, Handlers, Kind
-from .happenings import (
+from .events import (
+    BotEvent,
     ContactChange,
     ContactRequest,
+    Deletion,
     Edit,
     GroupChange,
-    Happening,
     JoinRequest,
     MembershipChange,
     Message,
+    PinChange,
     ReactionChange,
     Turn,
 )
-from .inbox import Heard, Inbox
-from .isolation import Call, Isolation
-from .limits import Buckets
-from .loops import Pair
+from .failures import Call, Isolation
+from .handlers import EventHandler, Handlers, Kind
+from .inbox import Arrival, Inbox
+from .limits import Buckets, Pair
 from .options import BotOptions
 from .session import Session
 
@@ -86,50 +89,50 @@ class Dispatcher:
         """Everything that was heard and is older is handled."""
         return min([self._session.now_ms(), *self._pending.values()])
 
-    async def tell(self, heard: Heard, tasks: TaskGroup) -> None:
+    async def tell(self, arrival: Arrival, tasks: TaskGroup) -> None:
         """Start the functions for an event; wait while too many run."""
-        fingerprint = heard.received.signed.fingerprint
+        fingerprint = arrival.received.signed.fingerprint
         memory = self._session.memory
         if memory.was_handled(fingerprint):
-            self._session.settled(heard.received)
+            self._session.settled(arrival.received)
             return
-        calls = self._of_membership(heard)  # of which old descriptions tell as well
+        calls = self._of_membership(arrival)  # of which old descriptions tell as well
         since_ms = memory.answers_since_ms
-        if heard.received.waiting_id is not None:  # its key came late, and it is handled once
+        if arrival.received.waiting_id is not None:  # its key came late, and it is handled once
             since_ms = memory.born_ms
-        if heard.clock_ms >= since_ms:
-            calls += self._calls(heard)
+        if arrival.clock_ms >= since_ms:
+            calls += self._calls(arrival)
         if not calls:
-            self._keep_membership(heard)
-            self._session.settled(heard.received)
+            self._keep_membership(arrival)
+            self._session.settled(arrival.received)
             return
         await self._slots.acquire()
-        self._pending[fingerprint] = heard.clock_ms
-        tasks.start_soon(self._run_all, heard, calls)
+        self._pending[fingerprint] = arrival.clock_ms
+        tasks.start_soon(self._run_all, arrival, calls)
 
-    async def _run_all(self, heard: Heard, calls: list[Call]) -> None:
-        fingerprint = heard.received.signed.fingerprint
+    async def _run_all(self, arrival: Arrival, calls: list[Call]) -> None:
+        fingerprint = arrival.received.signed.fingerprint
         try:
             for name, call in calls:
-                turn = Turn(self._session, f"{fingerprint.hex()} {name}", _pair(heard))
+                turn = Turn(self._session, f"{fingerprint.hex()} {name}", _pair(arrival))
                 await self._isolation.run(name, call, turn)
-            self._keep_membership(heard)
+            self._keep_membership(arrival)
             self._caller.keep(fingerprint)
-            self._session.memory.handled(fingerprint, heard.clock_ms)
-            self._session.settled(heard.received)
+            self._session.memory.handled(fingerprint, arrival.clock_ms)
+            self._session.settled(arrival.received)
         finally:
             self._caller.drop(fingerprint)
             del self._pending[fingerprint]
             self._slots.release()
 
-    def _keep_membership(self, heard: Heard) -> None:
-        if heard.membership is not None:
-            self._session.memberships.keep(Community(heard.received.signer))
+    def _keep_membership(self, arrival: Arrival) -> None:
+        if arrival.membership is not None:
+            self._session.memberships.keep(Community(arrival.received.signer))
 
     # -- which functions --------------------------------------------------------------------------
 
-    def _calls(self, heard: Heard) -> list[Call]:
-        received, payload = heard.received, heard.received.payload
+    def _calls(self, arrival: Arrival) -> list[Call]:
+        received, payload = arrival.received, arrival.received.payload
         calls: list[Call] = [
             (each.name, partial(self._tell_payload, each, received))
             for each in self._handlers.events.get("payload", ())
@@ -138,9 +141,9 @@ class Dispatcher:
             return calls
         match payload:
             case ChatMessage():
-                calls += self._of_message(heard, payload)
-            case EditMessage() | EmojiReaction():
-                calls += self._of_change(heard, payload)
+                calls += self._of_message(arrival, payload)
+            case EditMessage() | EmojiReaction() | DeleteMessage() | PinMessage():
+                calls += self._of_change(arrival, payload)
             case AcceptContactRequest() | RetractContactRequest() if received.is_direct:
                 calls += self._of(
                     "contact_change",
@@ -152,7 +155,7 @@ class Dispatcher:
                     "group_change",
                     lambda turn: GroupChange(received=received, turn=turn, group=group),
                 )
-            case CommunityRequestToJoin() if heard.taken is not None:
+            case CommunityRequestToJoin() if arrival.taken is not None:
                 calls += self._of(
                     "join_request",
                     lambda turn: JoinRequest(
@@ -161,8 +164,8 @@ class Dispatcher:
                 )
         return calls
 
-    def _of_message(self, heard: Heard, payload: ChatMessage) -> list[Call]:
-        received, after = heard.received, heard.applied.after
+    def _of_message(self, arrival: Arrival, payload: ChatMessage) -> list[Call]:
+        received, after = arrival.received, arrival.applied.after
         room = self._session.rooms.find(payload.chat_id)
         if room is None or after is None or after.is_deleted:
             return []
@@ -202,14 +205,16 @@ class Dispatcher:
             mentioned = [] if asked else self._of("direct_message", make)
         is_answer = is_by_people and asked is None and self._caller.is_talking(pair)
         is_for_me = bool(asked or mentioned or is_answer)
-        is_allowed = is_for_me and self._within_limits(pair, heard)
+        is_allowed = is_for_me and self._within_limits(pair, arrival)
         if asked is not None and is_allowed:  # and so no round of a loop
-            at_ms = self._time_of(heard)
+            at_ms = self._time_of(arrival)
             return [*calls, (asked[0], lambda turn: self._caller.command(make(turn), asked, at_ms))]
-        if heard.is_live:  # what comes from Store was not said in reaction to anything of now
+        if arrival.is_live:  # what comes from Store was not said in reaction to anything of now
             self._session.heard(pair, room)
         if is_answer and is_allowed:
             return [*calls, (ANSWER, lambda turn: self._answer(make(turn), mentioned))]
+        if room.peer is not None:  # heard in any case: it is acknowledged as delivered
+            return [*calls, *(mentioned if is_allowed else map(_over_limit, mentioned))]
         if is_allowed:
             return calls + mentioned
         return [*calls, (NOT_ANSWERED, _nothing)] if is_for_me else calls
@@ -227,9 +232,11 @@ class Dispatcher:
     def _is_me(self, text: str) -> bool:
         return self._session.public_key in mentions(text)
 
-    def _of_change(self, heard: Heard, payload: EditMessage | EmojiReaction) -> list[Call]:
-        received = heard.received
-        before, after = heard.applied.before, heard.applied.after
+    def _of_change(
+        self, arrival: Arrival, payload: EditMessage | EmojiReaction | DeleteMessage | PinMessage
+    ) -> list[Call]:
+        received = arrival.received
+        before, after = arrival.applied.before, arrival.applied.after
         room = self._session.rooms.find(payload.chat_id)
         if room is None:
             return []
@@ -242,30 +249,33 @@ class Dispatcher:
                     room=room,
                     message_id=after.message_id if after else MessageId(payload.message_id),
                     reaction=payload.type,
+                    emoji=payload.text,
                     retracted=payload.retracted,
                 ),
             )
         if before is None or after is None:
             return []
-        return self._of(
-            "edit",
-            lambda turn: Edit(
-                received=received,
-                turn=turn,
-                room=room,
-                message_id=after.message_id,
-                before=before,
-                after=after,
-            ),
-        )
+        about: dict[str, Any] = {
+            "received": received,
+            "room": room,
+            "message_id": after.message_id,
+        }
+        if isinstance(payload, DeleteMessage):
+            if before.is_deleted:
+                return []
+            return self._of("deletion", lambda turn: Deletion(turn=turn, before=before, **about))
+        if isinstance(payload, PinMessage):
+            is_pinned = payload.pinned
+            return self._of("pin", lambda turn: PinChange(turn=turn, is_pinned=is_pinned, **about))
+        return self._of("edit", lambda turn: Edit(turn=turn, before=before, after=after, **about))
 
-    def _of_membership(self, heard: Heard) -> list[Call]:
-        if heard.membership is None:
+    def _of_membership(self, arrival: Arrival) -> list[Call]:
+        if arrival.membership is None:
             return []
-        received = heard.received
+        received = arrival.received
         community = Community(received.signer)
         return self._of(
-            heard.membership,
+            arrival.membership,
             lambda turn: MembershipChange(
                 received=received,
                 turn=turn,
@@ -274,36 +284,45 @@ class Dispatcher:
             ),
         )
 
-    def _of(self, kind: Kind, make: Callable[[Turn], Happening]) -> list[Call]:
+    def _of(self, kind: Kind, make: Callable[[Turn], BotEvent]) -> list[Call]:
         handlers = self._handlers.events.get(kind, ())
         return [(each.name, partial(self._tell, each, make)) for each in handlers]
 
     async def _tell_payload(self, each: EventHandler, received: Received, turn: Turn) -> None:
-        await self._caller.tell(each, Happening(received=received, turn=turn), received)
+        await self._caller.tell(each, BotEvent(received=received, turn=turn), received)
 
-    async def _tell(
-        self, each: EventHandler, make: Callable[[Turn], Happening], turn: Turn
-    ) -> None:
+    async def _tell(self, each: EventHandler, make: Callable[[Turn], BotEvent], turn: Turn) -> None:
         await self._caller.tell(each, make(turn))
 
-    def _time_of(self, heard: Heard) -> int:
+    def _time_of(self, arrival: Arrival) -> int:
         """When something was asked: slow questions while the bot was away are not many at once."""
-        return self._session.now_ms() if heard.is_live else heard.clock_ms
+        return self._session.now_ms() if arrival.is_live else arrival.clock_ms
 
-    def _within_limits(self, pair: Pair, heard: Heard) -> bool:
+    def _within_limits(self, pair: Pair, arrival: Arrival) -> bool:
         chat_id, user = pair
-        now_ms = self._time_of(heard)
+        now_ms = self._time_of(arrival)
         if self._of_users.take(user, now_ms) and self._of_channels.take(chat_id, now_ms):
             return True
-        self._session.watch.count("rate_limited")
-        self._session.watch.log("rate_limited", chat=chat_id, user=user.hex)
+        self._session.reporter.count("rate_limited")
+        self._session.reporter.log("rate_limited", chat=chat_id, user=user.hex)
         return False
 
 
-def _pair(heard: Heard) -> Pair | None:
+def _pair(arrival: Arrival) -> Pair | None:
     """The receiver of an answer, and the chat."""
-    payload = heard.received.payload
-    return (payload.chat_id, heard.received.signer) if isinstance(payload, ChatPayload) else None
+    payload = arrival.received.payload
+    return (payload.chat_id, arrival.received.signer) if isinstance(payload, ChatPayload) else None
+
+
+def _over_limit(call: Call) -> Call:
+    """A call whose answers are withheld."""
+    name, function = call
+
+    async def run(turn: Turn) -> None:
+        turn.is_over_limit = True
+        await function(turn)
+
+    return name, run
 
 
 async def _nothing(turn: Turn) -> None:

@@ -4,13 +4,15 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
+
+import anyio
 
 from reliable_channel.spi import StateError
 
-from .happenings import AboutMessage, Happening
+from .events import CURRENT_TURN, AboutMessage, BotEvent, Turn
 from .membership import NotAMember
-from .watching import Watch
+from .reporting import Reporter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +22,7 @@ class Failure:
     handler: str
     """Its name, as in the log; of a command `!name`."""
     error: Exception
-    happening: Happening | None
+    event: BotEvent | None
     """What it was called with, such as a `Message`; None for a task."""
 
 
@@ -31,17 +33,17 @@ class Failures:
     """Asks error handlers.
 
     Args:
-        watch: records an error handler that raises.
+        reporter: records an error handler that raises.
     """
 
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
 
     async def guard(
         self,
         handler: str,
         error_handlers: Iterable[Sequence[ErrorHandler]],
-        happening: Happening | None,
+        event: BotEvent | None,
         call: Callable[[], Awaitable[Any]],
         *,
         otherwise: str | None = None,
@@ -55,11 +57,11 @@ class Failures:
         except (StateError, NotAMember):
             raise
         except Exception as error:
-            failure = Failure(handler=handler, error=error, happening=happening)
+            failure = Failure(handler=handler, error=error, event=event)
             answer = await self._ask(chain.from_iterable(error_handlers), failure)
             answer = otherwise if answer is None else answer
-            if answer and isinstance(happening, AboutMessage):
-                await happening.reply(answer)
+            if answer and isinstance(event, AboutMessage):
+                await event.reply(answer)
             raise
 
     async def _ask(self, error_handlers: Iterable[ErrorHandler], failure: Failure) -> str | None:
@@ -71,8 +73,8 @@ class Failures:
             except (StateError, NotAMember):
                 raise
             except Exception as error:  # no error handler is asked about another
-                self._watch.count("error_handlers_failed")
-                self._watch.log(
+                self._reporter.count("error_handlers_failed")
+                self._reporter.log(
                     "error_handler_failed",
                     logging.ERROR,
                     error=True,
@@ -83,3 +85,51 @@ class Failures:
             if answer is not None:
                 return answer
         return None
+
+
+Call: TypeAlias = tuple[str, Callable[[Turn], Awaitable[Any]]]
+"""A function's name, and how to call it in a turn."""
+
+
+class Isolation:
+    """Calls functions, each for a limited time.
+
+    Args:
+        reporter: records what fails.
+        timeout_ms: after which a function is cancelled.
+    """
+
+    def __init__(self, reporter: Reporter, timeout_ms: int) -> None:
+        self._reporter = reporter
+        self._timeout_ms = timeout_ms
+
+    async def run(
+        self, name: str, call: Callable[[Turn], Awaitable[Any]], turn: Turn, *, limited: bool = True
+    ) -> None:
+        """Call a function; its failure is logged and counted. Only cancellation from outside passes
+        through.
+
+        Raises:
+            StateError: what must not be forgotten could not be written.
+        """
+        reporter = self._reporter
+        timeout_s = self._timeout_ms / 1000 if limited else float("inf")
+        CURRENT_TURN.set(turn)
+        with anyio.move_on_after(timeout_s) as scope:
+            try:
+                await call(turn)
+            except StateError:
+                raise  # a bot that cannot remember would repeat itself
+            except NotAMember as error:
+                reporter.count("not_said", name)
+                reporter.log("not_said", logging.WARNING, handler=name, why=str(error))
+            except Exception as error:  # whatever it is, it is the author's
+                reporter.count("handlers_failed", name)
+                reporter.log(
+                    "handler_failed", logging.ERROR, error=True, handler=name, why=repr(error)
+                )
+            else:
+                reporter.count("handlers_run", name)
+        if scope.cancelled_caught:
+            reporter.count("handlers_timed_out", name)
+            reporter.log("handler_timed_out", logging.ERROR, handler=name, timeout_s=timeout_s)

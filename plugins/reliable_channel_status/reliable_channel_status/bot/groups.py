@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from reliable_channel.spi import Table
 
-from ..direct.groups import (
+from ..wire.direct.groups import (
     BadGroup,
     Group,
     MembershipEvent,
@@ -16,14 +16,14 @@ from ..direct.groups import (
     read_event,
     sign_event,
 )
-from ..enums import MessageType
-from ..keys import PrivateKey, PublicKey
-from ..outcomes import Received, RefusalReason, Refused
-from ..payloads import ChatMessage, ChatPayload, EmojiReaction, MembershipUpdateMessage
-from ..rules import MAX_CLOCK_AHEAD_MS
-from ..topics import Topic
+from ..wire.enums import MessageType
+from ..wire.keys import PrivateKey, PublicKey
+from ..wire.outcomes import Received, RefusalReason, Refused
+from ..wire.payloads import ChatMessage, ChatPayload, EmojiReaction, MembershipUpdateMessage
+from ..wire.rooms import Room, Rooms
+from ..wire.rules import MAX_CLOCK_AHEAD_MS
+from ..wire.topics import Topic
 from .memory import BotMemory
-from .rooms import Room, Rooms
 
 MAX_GROUPS: Final = 1_000
 """Groups that are remembered; beyond it invitations are refused."""

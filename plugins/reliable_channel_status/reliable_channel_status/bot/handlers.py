@@ -1,26 +1,92 @@
 """What a bot's author wrote: which function is called for what."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from ..keys import PublicKey
-from ..outcomes import Received
-from ..payloads import ChatMessage
-from .checks import Check
+from ..wire.keys import PublicKey
+from ..wire.outcomes import Received
+from ..wire.payloads import ChatMessage
+from ..wire.typed_text import as_name
 from .commands import Command, Handler, signature
-from .failures import ErrorHandler
-from .happenings import (
+from .events import (
     ContactChange,
     ContactRequest,
+    Deletion,
     Edit,
     GroupChange,
     JoinRequest,
     MembershipChange,
     Message,
+    PinChange,
     ReactionChange,
 )
+from .failures import ErrorHandler
 from .limits import Buckets, Cooldown
+
+Check: TypeAlias = Callable[[Message], bool | Awaitable[bool]]
+
+
+class NotAllowed(Exception):
+    """A user may not call a command; the text is for the user."""
+
+
+def by_member(message: Message) -> bool:
+    """Members of the community; elsewhere those of any community of the bot."""
+    return message.by_member
+
+
+def by_moderator(message: Message) -> bool:
+    """Users that may moderate where the message was written."""
+    return message.by_moderator
+
+
+def by_contact(message: Message) -> bool:
+    """Contacts of the bot."""
+    return message.by_contact
+
+
+def in_direct(message: Message) -> bool:
+    """Calls in a one-to-one chat with the bot."""
+    return message.is_direct
+
+
+def in_channels(*names: str) -> Check:
+    """Calls in some channels, by uuid or a public chat's name."""
+    return lambda message: message.room.name in names
+
+
+def any_of(*checks: Check) -> Check:
+    """Calls that at least one of several checks allows."""
+
+    async def check(message: Message) -> bool:
+        refused: NotAllowed | None = None
+        for one in checks:
+            try:
+                if await allows([one], message):
+                    return True
+            except NotAllowed as error:
+                refused = error
+        if refused is not None:
+            raise refused
+        return False
+
+    return check
+
+
+async def allows(checks: Sequence[Check], message: Message) -> bool:
+    """Whether all checks allow a call.
+
+    Raises:
+        NotAllowed: one does not, and says why.
+    """
+    for check in checks:
+        found = check(message)
+        if not (await found if inspect.isawaitable(found) else found):
+            return False
+    return True
+
 
 Allow: TypeAlias = (
     Literal["moderators"] | Iterable[PublicKey | str] | Callable[[PublicKey], bool] | None
@@ -35,6 +101,8 @@ Kind: TypeAlias = Literal[
     "message",
     "mention",
     "edit",
+    "deletion",
+    "pin",
     "reaction",
     "join_request",
     "payload",
@@ -60,6 +128,8 @@ GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
     "message": MESSAGE_FORMS,
     "mention": MESSAGE_FORMS,
     "edit": (Edit,),
+    "deletion": (Deletion,),
+    "pin": (PinChange,),
     "reaction": (ReactionChange,),
     "join_request": (JoinRequest,),
     "payload": (Received,),
@@ -252,7 +322,7 @@ class Handlers:
         """
         if name in self.groups:
             first, *more = rest.split(maxsplit=1)[:2] or [""]
-            full = f"{name} {first.lower()}"
+            full = f"{name} {as_name(first)}"
             if full in self.commands:
                 return full, self.commands[full], "".join(more)
             return name, None, f"{name} {first}"
@@ -282,7 +352,7 @@ class Handlers:
 
 
 def _word(name: str) -> str:
-    name = name.lower()
+    name = as_name(name)
     if not name or name.split() != [name]:
         raise ValueError(f"a command's name is one word, not {name!r}")
     return name

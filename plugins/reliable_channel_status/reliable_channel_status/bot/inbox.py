@@ -4,26 +4,27 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..chats import Community
-from ..community_payloads import (
+from ..wire.chats import Community
+from ..wire.community_payloads import (
     CommunityDescription,
     CommunityEncryptionKeysRequest,
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
+    CommunityUserKicked,
 )
-from ..conversation import Applied, Conversation
-from ..enums import MessageType
-from ..keys import PrivateKey
-from ..outcomes import Ignored, Received, RefusalReason, Refused
-from ..payloads import ChatPayload, MembershipUpdateMessage
-from ..pipeline import Opener, Outcome, read_again
-from ..rules import review
-from ..sds import SdsArrival
-from ..topics import Topic
+from ..wire.conversation import Applied, Conversation
+from ..wire.enums import MessageType, PayloadType
+from ..wire.keys import PrivateKey
+from ..wire.opening import Opener, Outcome, read_again
+from ..wire.outcomes import Ignored, Received, RefusalReason, Refused, SignedPayload
+from ..wire.payloads import ChatPayload, MembershipUpdateMessage
+from ..wire.rules import review
+from ..wire.sds import SdsArrival
+from ..wire.topics import Topic
+from .control_task import Taken
 from .link import Fetched
 from .membership import Change
-from .owned import Taken
 from .session import Session
 
 _ORDINARY = (RefusalReason.REPEATED, RefusalReason.REPEATED_KEY, RefusalReason.UNKNOWN_TOPIC)
@@ -31,8 +32,8 @@ _ORDINARY = (RefusalReason.REPEATED, RefusalReason.REPEATED_KEY, RefusalReason.U
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """Something that happened."""
+class Arrival:
+    """A payload that arrived and was applied."""
 
     received: Received
     applied: Applied
@@ -53,6 +54,9 @@ class Inbox:
         self, session: Session, topics: Sequence[Topic], private_keys: Sequence[PrivateKey]
     ) -> None:
         self._session = session
+        self._fixed = frozenset(topics) - frozenset(session.rooms.topics)
+        self._topics = set(topics)
+        self._me = session.public_key
         self._sds: list[SdsArrival] = []
         desk = session.direct
         self._opener = Opener(
@@ -65,14 +69,34 @@ class Inbox:
         )
         self.on_sds: Callable[[SdsArrival, bytes], None] = lambda sds, message_hash: None
         """Given each SDS message with the hash of the Waku message that brought it."""
-        self.conversation = Conversation(is_privileged=session.is_privileged)
+        self.conversation = Conversation(
+            is_privileged=session.is_privileged, may_pin=session.may_pin
+        )
+
+    def follow(self) -> Iterator[Topic]:
+        """Listen to the topics that the bot's chats have now; yields after each that came or went,
+        as a new key takes some hundredths of a second."""
+        wanted = {*self._fixed, *self._session.rooms.topics}
+        for topic in sorted(self._topics ^ wanted, key=lambda one: one.id):
+            if topic in wanted:
+                self._opener.listen(topic)
+            else:
+                self._opener.ignore(topic)
+            self._topics ^= {topic}
+            yield topic
+
+    def said(self, signed: SignedPayload, topic: Topic) -> None:
+        """Take note of what the bot wrote to a user alone: no copy of it comes back."""
+        now_ms = self._session.now_ms()
+        own = Received(signed, topic, now_ms, self._me, is_private=True, is_ephemeral=False)
+        self.conversation.apply(own, now_ms)
 
     @property
     def content_topics(self) -> tuple[str, ...]:
         """What to ask the node for."""
         return self._opener.content_topics
 
-    def take(self, messages: Sequence[Fetched], *, is_live: bool) -> list[Heard]:
+    def take(self, messages: Sequence[Fetched], *, is_live: bool) -> list[Arrival]:
         """What some messages bring, ordered by clock; of the same clock by message id."""
         now_ms = self._session.now_ms()
         received: list[Received] = []
@@ -96,9 +120,15 @@ class Inbox:
         if isinstance(outcome, Refused):
             self._refused(outcome)
         elif isinstance(outcome, Ignored):
-            self._session.watch.count("ignored", outcome.payload_type.name)
+            self._session.reporter.count("ignored", outcome.payload_type.name)
+        elif isinstance(outcome.payload, CommunityUserKicked):
+            # It names no member, so that a removed one could pass it on: the description counts.
+            self._session.reporter.count("kick_notices")
         elif isinstance(outcome.payload, CommunityRequestToJoinResponse):
             return [outcome, *self._enclosed(outcome, outcome.payload)]
+        elif outcome.is_direct and isinstance(outcome.payload, CommunityRequestToJoin):
+            # A client sends its request to the owner's own key as well, for owners' other devices.
+            self._session.reporter.count("ignored", PayloadType.COMMUNITY_REQUEST_TO_JOIN.name)
         elif outcome.is_direct and self._session.direct is not None:
             return self._from_peer(outcome)
         elif outcome.is_direct or (
@@ -143,25 +173,25 @@ class Inbox:
                 return []
         return [_from_peer(received)]
 
-    def apply(self, received: Iterable[Received], *, is_live: bool) -> list[Heard]:
+    def apply(self, received: Iterable[Received], *, is_live: bool) -> list[Arrival]:
         """What some payloads change, in the same order."""
         now_ms = self._session.now_ms()
         in_order = sorted(received, key=lambda one: (clock_ms(one), one.message_id))
         happened = []
         for one in in_order:
             applied = (self._apply(e, now_ms, is_live) for e in self._with_what_waited(one))
-            happened += [heard for heard in applied if heard is not None]
+            happened += [arrival for arrival in applied if arrival is not None]
         return happened
 
     def _with_what_waited(self, received: Received) -> Iterator[Received]:
         """A payload, and after it what waited for it."""
         yield received
-        described, community = self._session.described, Community(received.signer)
+        described, community = self._session.descriptions, Community(received.signer)
         if isinstance(received.payload, CommunityDescription) and described.of(community):
             yield from described.let_in(community)
 
-    def _apply(self, received: Received, now_ms: int, is_live: bool) -> Heard | None:
-        if refused := review(received, now_ms) or self._session.described.judge(received):
+    def _apply(self, received: Received, now_ms: int, is_live: bool) -> Arrival | None:
+        if refused := review(received, now_ms) or self._session.descriptions.judge(received):
             self._refused(refused)
             self._forget(received)
             return None
@@ -171,7 +201,8 @@ class Inbox:
             return None  # it has no clock: the next one is the same
         outcome = self.conversation.apply(received, now_ms)
         if isinstance(outcome, Refused):
-            self._refused(outcome)
+            if outcome.reason is not RefusalReason.OUTDATED or outcome.signer != self._me:
+                self._refused(outcome)  # the bot's own come back in any order
             if outcome.reason is RefusalReason.REPEATED:
                 self._session.settled(received)
             self._forget(received)
@@ -183,12 +214,13 @@ class Inbox:
             self._refused(refused)
         payload = received.payload
         if isinstance(payload, ChatPayload):
-            self._session.memory.clock(payload.chat_id).observe(payload.clock)
+            self._session.memory.clock(payload.chat_id).observe(payload.clock, now_ms)
         owned = self._session.owned
-        taken = None if owned is None else owned.take(received)
+        taken = None if owned is None else owned.take(received, is_live=is_live)
         self._session.learn(received)
         membership = self._session.memberships.observe(received)
-        return Heard(received, outcome, clock_ms(received), is_live, membership, taken)
+        at_ms = min(clock_ms(received), now_ms)  # a fast clock is a time that has not been
+        return Arrival(received, outcome, at_ms, is_live, membership, taken)
 
     def _forget(self, received: Received) -> None:
         """What waited for a key comes to nothing."""
@@ -196,9 +228,9 @@ class Inbox:
             self._session.group_keys.done(received.waiting_id)
 
     def _refused(self, refused: Refused) -> None:
-        self._session.watch.count("refused", refused.reason.value)
+        self._session.reporter.count("refused", refused.reason.value)
         if refused.reason not in _ORDINARY:
-            self._session.watch.log(
+            self._session.reporter.log(
                 "refused",
                 logging.DEBUG,
                 reason=refused.reason.value,

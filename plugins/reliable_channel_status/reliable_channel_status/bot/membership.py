@@ -5,20 +5,28 @@ that it does not list asks to be let in, and waits for the description that does
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import asdict, dataclass
+from enum import Enum
 from typing import Final, Literal, TypeAlias
 
 from reliable_channel.errors import ReliableChannelError
+from waku import WakuClient
 
-from ..chats import Community
-from ..community_encryption import is_hidden
-from ..community_payloads import CommunityDescription, CommunityRequestToJoinResponse
-from ..community_rules import why_closed
-from ..keys import PublicKey
-from ..outcomes import Received
+from ..community.encryption import is_hidden
+from ..community.group_keys import TABLES, GroupKeys
+from ..community.rules import why_closed
+from ..wire.chats import Community
+from ..wire.community_payloads import CommunityDescription, CommunityRequestToJoinResponse
+from ..wire.direct.session_store import MemorySessionStore
+from ..wire.keys import PrivateKey, PublicKey
+from ..wire.opening import Opener, Outcome
+from ..wire.outcomes import Received
+from ..wire.sealing import NS_PER_MS
+from .link import Link, Node
 from .memory import BotMemory, OutboxFull
-from .watching import Watch
+from .reporting import Reporter
 
 Standing: TypeAlias = Literal[
     "unknown", "not_a_member", "requested", "member", "rejected", "kicked", "left", "closed"
@@ -66,7 +74,7 @@ class Memberships:
         public_key: the bot.
         communities: its communities.
         memory: keeps what is known.
-        watch: logs what changes.
+        reporter: logs what changes.
         now_ms: milliseconds since 1970.
         request: sends a request to join; None to send none.
     """
@@ -76,14 +84,14 @@ class Memberships:
         public_key: PublicKey,
         communities: Iterable[Community],
         memory: BotMemory,
-        watch: Watch,
+        reporter: Reporter,
         now_ms: Callable[[], int],
         request: Callable[[Community], None] | None,
     ) -> None:
         self._public_key = public_key
         self._me = public_key.hex
         self._memory = memory
-        self._watch = watch
+        self._reporter = reporter
         self._now_ms = now_ms
         self._request = request
         self._places = {
@@ -119,7 +127,7 @@ class Memberships:
         Raises:
             CannotJoin: it could not.
         """
-        if (place := self._places[community]).standing == "closed":
+        if (place := self._places[community]).why and place.standing != "member":
             raise self._outside(community, place)
 
     @property
@@ -130,7 +138,7 @@ class Memberships:
         return next((self._outside(one, place) for one, place in given_up), None)
 
     def _outside(self, community: Community, place: _Place) -> NotAMember:
-        if place.standing == "closed":
+        if place.why:
             return CannotJoin(f"the bot cannot join {community}: {place.why}")
         return NotAMember(
             f"the bot is not a member of {community} ({place.standing}), whose clients drop what "
@@ -159,8 +167,8 @@ class Memberships:
                 place.standing = change = "rejected"
         if change is not None:
             level = logging.INFO if change == "joined" else logging.WARNING
-            self._watch.count("membership_changes", change)
-            self._watch.log(change, level, community=community.id, why=place.why)
+            self._reporter.count("membership_changes", change)
+            self._reporter.log(change, level, community=community.id, why=place.why)
         return change
 
     def owns(self, community: Community, description: CommunityDescription) -> None:
@@ -213,7 +221,7 @@ class Memberships:
         try:
             self._request(community)
         except OutboxFull as error:  # the next description is another chance
-            self._watch.log(
+            self._reporter.log(
                 "not_requested", logging.WARNING, community=community.id, why=str(error)
             )
 
@@ -227,3 +235,112 @@ def _is_news(description: CommunityDescription, place: _Place) -> bool:
 def _name(community: Community) -> str:
     """The note in the bot's memory."""
     return f"membership {community.id}"
+
+
+SEARCHED_MS: Final = 30 * 86_400_000
+"""How far back descriptions are searched: what Status' nodes keep."""
+
+
+class StoredStanding(Enum):
+    """Where a bot stands in a community."""
+
+    MEMBER = "member"
+    """The description lists the bot."""
+    NOT_A_MEMBER = "not a member"
+    """It does not: clients drop what the bot says there."""
+    CLOSED = "closed"
+    """It does not, and no request would help."""
+    UNKNOWN = "unknown"
+    """Store has no description."""
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipFinding:
+    """What was found about one community."""
+
+    community: Community
+    place: StoredStanding
+    advice: str
+    """What to do, or an empty text."""
+
+    def to_dict(self) -> dict[str, str]:
+        """The same for programs."""
+        return {
+            "community": self.community.id,
+            "place": self.place.value,
+            "advice": self.advice,
+        }
+
+    def __str__(self) -> str:
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"{self.community}: {self.place.value}{advice}"
+
+
+async def examine(
+    node: WakuClient | Node,
+    key: PrivateKey,
+    communities: Iterable[Community],
+    shards: Sequence[str],
+    now_ms: int,
+) -> list[MembershipFinding]:
+    """Where a bot stands in each community, by the latest description in Store.
+
+    Args:
+        node: what is asked; the caller closes it.
+        key: the bot's; encrypted members are readable for members.
+        communities: the bot's.
+        shards: pubsub topics where descriptions are searched.
+        now_ms: milliseconds since 1970.
+
+    Raises:
+        WakuError: no Store answers.
+    """
+    return [_judged(one, key, await _latest(node, key, one, shards, now_ms)) for one in communities]
+
+
+async def _latest(
+    node: WakuClient | Node,
+    key: PrivateKey,
+    community: Community,
+    shards: Sequence[str],
+    now_ms: int,
+) -> CommunityDescription | None:
+    topic = community.description_topic
+    keys = GroupKeys(key, [community], MemorySessionStore(TABLES), is_owner=lambda *_: False)
+    opener = Opener([topic], groups=keys)
+    link = Link(node, shards, [topic.content_topic])
+    start_ns, end_ns = (now_ms - SEARCHED_MS) * NS_PER_MS, (now_ms + 60_000) * NS_PER_MS
+    latest: CommunityDescription | None = None
+    for shard in shards:
+        pages = link.stored(shard, [topic.content_topic], start_ns, end_ns)
+        async with aclosing(pages):
+            async for page in pages:
+                opened = (o for one in page for o in opener.receive(one.message, now_ms))
+                for found in (_of(community, outcome) for outcome in opened):
+                    if found is not None and (latest is None or found.clock >= latest.clock):
+                        latest = found
+    return latest
+
+
+def _of(community: Community, outcome: Outcome) -> CommunityDescription | None:
+    """A description that the community's key signed."""
+    if not isinstance(outcome, Received) or outcome.signer != community.public_key:
+        return None
+    return outcome.payload if isinstance(outcome.payload, CommunityDescription) else None
+
+
+def _judged(
+    community: Community, key: PrivateKey, description: CommunityDescription | None
+) -> MembershipFinding:
+    me = key.public_key
+    if description is None:
+        advice = "Store has no description of 30 days; ask the owner, and check node and shards"
+        return MembershipFinding(community, StoredStanding.UNKNOWN, advice)
+    if me.hex in description.members:
+        return MembershipFinding(community, StoredStanding.MEMBER, "")
+    if why := why_closed(description, me):
+        return MembershipFinding(community, StoredStanding.CLOSED, f"the bot cannot join: {why}")
+    advice = "clients drop what it says; run the bot, which asks to join, or ask the owner"
+    if is_hidden(description):
+        advice = f"its members are encrypted, and not for this bot; {advice}"
+    return MembershipFinding(community, StoredStanding.NOT_A_MEMBER, advice)

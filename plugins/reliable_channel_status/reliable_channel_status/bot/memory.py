@@ -14,9 +14,9 @@ from typing import Any, Final
 from reliable_channel.spi import Identity, Recorder, StateStore, Table
 from waku import WakuMessage
 
-from ..keys import PublicKey
-from ..outcomes import MessageId
-from ..rules import ChatClock
+from ..wire.keys import PublicKey
+from ..wire.outcomes import MessageId
+from ..wire.rules import ChatClock
 
 LATE_MS: Final = 3_600_000
 """A question that is heard up to an hour after everything before it was heard is still answered."""
@@ -55,7 +55,7 @@ class OutboxFull(RuntimeError):
 
 
 @dataclass(slots=True)
-class Said:
+class OutboxEntry:
     """Something that the bot said, or is about to."""
 
     once: str
@@ -95,10 +95,10 @@ class BotMemory:
         by_clock = sorted(rows.get(_HANDLED.name, ()), key=lambda row: row[1])
         # No dicts: taking the first key of one is linear in the keys deleted before it.
         self._handled: OrderedDict[bytes, int] = OrderedDict(by_clock)
-        said = sorted(map(_said, rows.get(_SAID.name, ())), key=lambda said: said.number)
-        self._said = OrderedDict((one.once, one) for one in said)
+        said = sorted(map(_entry, rows.get(_SAID.name, ())), key=lambda said: said.number)
+        self._entries = OrderedDict((one.once, one) for one in said)
         self._unpublished = deque(one for one in said if one.messages)
-        self._unconfirmed: OrderedDict[int, Said] = OrderedDict()
+        self._unconfirmed: OrderedDict[int, OutboxEntry] = OrderedDict()
         self._numbers = said[-1].number if said else 0
         self._notes: dict[str, str] = dict(rows.get(_NOTES.name, ()))
         self._others = {name: list(kept) for name, kept in rows.items() if name not in _OWN}
@@ -158,9 +158,9 @@ class BotMemory:
         """Keep the clock of a chat, together with what is said next."""
         self._recorder.put(_CLOCKS, chat_id, self.clock(chat_id).last)
 
-    def said(self, once: str) -> MessageId | None:
+    def sent_before(self, once: str) -> MessageId | None:
         """The id of what was said for that, if anything was."""
-        one = self._said.get(once)
+        one = self._entries.get(once)
         return one.message_id if one else None
 
     def say(
@@ -178,19 +178,19 @@ class BotMemory:
         if len(self._unpublished) >= UNPUBLISHED:
             raise OutboxFull(f"{UNPUBLISHED} messages wait; is the node there?")
         self._numbers += 1
-        one = Said(once, self._numbers, message_id, route, messages)
-        self._said[once] = one
+        one = OutboxEntry(once, self._numbers, message_id, route, messages)
+        self._entries[once] = one
         self._unpublished.append(one)
         self._put(one)
-        if len(self._said) > SAID:
-            self._recorder.delete(_SAID, self._said.popitem(last=False)[0])
+        if len(self._entries) > SAID:
+            self._recorder.delete(_SAID, self._entries.popitem(last=False)[0])
         self._write()
 
-    def next_unpublished(self) -> Said | None:
+    def next_unpublished(self) -> OutboxEntry | None:
         """What the node should take first."""
         return self._unpublished[0] if self._unpublished else None
 
-    def published(self, one: Said, *, to_confirm: bool = False) -> None:
+    def published(self, one: OutboxEntry, *, to_confirm: bool = False) -> None:
         """Take note that the node took it, or never will; `to_confirm` keeps it until `confirmed`.
 
         What is kept is published again after a restart, since it may not have arrived.
@@ -206,26 +206,26 @@ class BotMemory:
             self.confirmed(next(iter(self._unconfirmed.values())))
 
     @property
-    def unconfirmed(self) -> tuple[Said, ...]:
+    def unconfirmed(self) -> tuple[OutboxEntry, ...]:
         """What the node took and Store has not shown."""
         return tuple(self._unconfirmed.values())
 
-    def confirmed(self, one: Said) -> None:
+    def confirmed(self, one: OutboxEntry) -> None:
         """Take note that Store has it, or that it is not looked for any more."""
         self._unconfirmed.pop(one.number, None)
         one.messages = ()
-        if one.once in self._said:
+        if one.once in self._entries:
             self._put(one)
             self._write()
 
-    def reroute(self, one: Said, route: str, messages: tuple[WakuMessage, ...]) -> None:
+    def reroute(self, one: OutboxEntry, route: str, messages: tuple[WakuMessage, ...]) -> None:
         """Have something go another way."""
         one.route, one.messages = route, messages
-        if one.once in self._said:
+        if one.once in self._entries:
             self._put(one)
             self._write()
 
-    def publish_again(self, one: Said, messages: tuple[WakuMessage, ...]) -> None:
+    def publish_again(self, one: OutboxEntry, messages: tuple[WakuMessage, ...]) -> None:
         """Have something published once more, as other messages."""
         del self._unconfirmed[one.number]
         one.messages = messages
@@ -274,7 +274,7 @@ class BotMemory:
         del self._handled[fingerprint]
         self._recorder.delete(_HANDLED, fingerprint)
 
-    def _put(self, one: Said) -> None:
+    def _put(self, one: OutboxEntry) -> None:
         messages = json.dumps([message.to_json() for message in one.messages])
         self._recorder.put(_SAID, one.once, one.number, one.message_id, one.route, messages)
 
@@ -282,7 +282,7 @@ class BotMemory:
         self._store.write(self._recorder.take())
 
 
-def _said(row: tuple[Any, ...]) -> Said:
+def _entry(row: tuple[Any, ...]) -> OutboxEntry:
     once, number, message_id, route, messages = row
     read = tuple(WakuMessage.from_json(message) for message in json.loads(messages))
-    return Said(once, number, message_id, route, read)
+    return OutboxEntry(once, number, message_id, route, read)

@@ -1,19 +1,35 @@
 """How a bot behaves, with defaults that suit one of a community."""
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, get_args
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from reliable_channel.sds.declared import check, number, switch, word
+from reliable_channel.config import PREFIX, settings, variable
+from reliable_channel.sds.declared import Bound, Doc, Unit, check
 from waku import PubsubTopic
 
-from ..chats import Derivation
-from ..pipeline import WakuVersion, checked_version
-from ..topics import DEFAULT_SHARD, NON_PROTECTED_SHARD
-from .limits import RateLimit
-from .loops import LoopLimits
+from ..wire.chats import Derivation
+from ..wire.sealing import WakuVersion, checked_version
+from ..wire.topics import DEFAULT_SHARD, NON_PROTECTED_SHARD
+from .commands import UsageError, converter
+from .limits import LoopLimits, RateLimit
 from .texts import ENGLISH, BotTexts
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Reliability: TypeAlias = Literal["plain", "sds"]
 DirectEncryption: TypeAlias = Literal["dh", "ratchet"]
@@ -35,9 +51,17 @@ class BotOptions:
     """What commands begin with; a mention of the bot does as well."""
     display_name: str = ""
     """What the bot calls itself."""
-    reliability: Reliability = word("plain", get_args(Reliability))
-    """How the bot speaks in communities: `sds`, inside an SDS channel a community, or `plain`, for
-    clients that cannot read that yet. It reads both, and public chats are always plain."""
+    image: Annotated[
+        str | Path | None,
+        Doc("""File of the bot's picture: PNG, JPEG, GIF or WebP. A larger one than 40 kB is made
+        smaller where Pillow is installed (`reliable-channel-status[images]`)."""),
+    ] = None
+    reliability: Annotated[
+        Reliability,
+        Doc("""How the bot speaks in communities: `sds`, inside an SDS channel a community, or
+        `plain`, for clients that cannot read that yet. It reads both, and public chats are
+        always plain."""),
+    ] = "plain"
     journals: str | Path | None = None
     """With SDS, a folder for the journal of each community's channel: `reliable-channel audit`
     judges by it what became of all messages."""
@@ -50,15 +74,23 @@ class BotOptions:
     waku_version: WakuVersion = 1
     """The `version` of the Waku messages that the bot sends. All clients read 1; 0 is what clients
     from 2.40 on send, and those before 2.38 drop it. The bot reads both."""
-    request_membership: bool = switch(True)
-    """Whether the bot asks to be let into a community whose description does not list it: clients
-    drop what others than members write."""
-    needs_membership: bool = switch(False)
-    """Whether `run` ends with `NotAMember` (exit status 1) once a community has rejected or kicked
-    the bot, or cannot take it. Otherwise the bot goes on."""
-    history_ms: int = number(86_400_000, "ms", 1)
-    """How far back Store is asked at the start, so that edits, answers and pins of older messages
-    are understood. What was said before the bot's first start is not answered."""
+    request_membership: Annotated[
+        bool,
+        Doc("""Whether the bot asks to be let into a community whose description does not list
+        it: clients drop what others than members write."""),
+    ] = True
+    needs_membership: Annotated[
+        bool,
+        Doc("""Whether `run` ends with `NotAMember` (exit status 1) once a community has
+        rejected or kicked the bot, or cannot take it. Otherwise the bot goes on."""),
+    ] = False
+    history_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("""How far back Store is asked at the start, so that edits, answers and pins of
+        older messages are understood. What was said before the bot's first start is not
+        answered."""),
+    ] = 86_400_000
     user_limit: RateLimit = FOR_USERS
     """Of commands and mentions, for each user in all chats together."""
     channel_limit: RateLimit = FOR_CHANNELS
@@ -72,25 +104,41 @@ class BotOptions:
     languages: Mapping[str, BotTexts] = field(default_factory=dict)
     """The texts in further languages, by name, such as `de`. With one or more, users choose with
     `!language`."""
-    handler_timeout_ms: int = number(30_000, "ms", 1)
-    handlers_at_once: int = number(32, "handlers", 1)
-    direct_encryption: DirectEncryption = word("dh", get_args(DirectEncryption))
-    """How direct messages are encrypted. `dh`: by one Diffie-Hellman, without forward secrecy.
-    `ratchet`: by X3DH and a double ratchet for users whose bundle is known; the bot publishes its
-    bundle with each direct message."""
-    confirm_ms: int = number(60_000, "ms", 0)
-    """How often Store is asked whether it has what was said, and whether it has what did not come;
-    what it lacks twice is published again. 0 never asks. Where no Store answers, nothing is
-    published again."""
-    publish_at_most: int = number(5, "times", 1)
-    """How often a message is published that Store does not keep."""
-    poll_ms: int = number(200, "ms", 1)
-    """Between two looks into the node's cache, while there is little to read."""
-    stop_timeout_ms: int = number(10_000, "ms", 1)
-    """So long handlers may end and messages go out when the bot is stopped."""
-    metrics_port: int | None = number(None, "", 0, 65_535)
-    """Where Prometheus finds the counts (127.0.0.1; 0 takes a free port); needs
-    `reliable-channel-status[metrics]`."""
+    handler_timeout_ms: Annotated[int, Bound(1)] = 30_000
+    handlers_at_once: Annotated[int, Bound(1), Unit("handlers")] = 32
+    direct_encryption: Annotated[
+        DirectEncryption,
+        Doc("""How direct messages are encrypted. `dh`: by one Diffie-Hellman, without forward
+        secrecy. `ratchet`: by X3DH and a double ratchet for users whose bundle is known; the
+        bot publishes its bundle with each direct message."""),
+    ] = "dh"
+    confirm_ms: Annotated[
+        int,
+        Bound(0),
+        Doc("""How often Store is asked whether it has what was said, and whether it has what
+        did not come; what it lacks twice is published again. 0 never asks. Where no Store
+        answers, nothing is published again."""),
+    ] = 60_000
+    publish_at_most: Annotated[
+        int,
+        Bound(1),
+        Unit("times"),
+        Doc("How often a message is published that Store does not keep."),
+    ] = 5
+    poll_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("Between two looks into the node's cache, while there is little to read."),
+    ] = 200
+    stop_timeout_ms: Annotated[
+        int, Bound(1), Doc("So long handlers may end and messages go out when the bot is stopped.")
+    ] = 10_000
+    metrics_port: Annotated[
+        int | None,
+        Bound(0, 65_535),
+        Doc("""Where Prometheus finds the counts (127.0.0.1; 0 takes a free port); needs
+        `reliable-channel-status[metrics]`."""),
+    ] = None
 
     def __post_init__(self) -> None:
         check(self)
@@ -108,3 +156,142 @@ class BotOptions:
             )
         if not self.prefix or self.prefix != self.prefix.strip():
             raise ValueError(f"`prefix` must be a sign or a word (got {self.prefix!r})")
+
+
+TABLE: Final = "bot"
+
+Settings = TypeVar("Settings", bound="DataclassInstance")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotArguments:
+    """The arguments of `StatusBot` that a text can give."""
+
+    node: tuple[str, ...] = ()
+    key_file: str = ""
+    community: str = ""
+    channels: tuple[str, ...] = ()
+    state: str = ""
+    moderators: tuple[str, ...] = ()
+    community_key_file: str = ""
+    network: str = ""
+
+
+def read_settings(
+    kind: type[Settings],
+    table: str,
+    *,
+    file: str | Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Settings:
+    """A bot's own settings: the fields of a dataclass, from `[bot.TABLE]` and the environment.
+
+    Fields are annotated as parameters of commands are, or as Path or tuple[str, ...], which the
+    environment separates by spaces. The environment overrides the file, and it the default.
+
+    Args:
+        kind: a dataclass.
+        table: one word in small letters.
+        file: a TOML file; None for the one that `RELIABLE_CHANNEL_CONFIG` names.
+        environment: variables; an empty one counts as unset.
+
+    Raises:
+        ValueError: a value of the wrong kind, an unknown name in the file, or a field without
+            value; the text names it.
+        TypeError: a field has an annotation that no text becomes.
+        OSError: the file cannot be read.
+    """
+    given = settings(TABLE, _names(BotOptions, BotArguments), file, environment, has_tables=True)
+    values = given.get(table, {})
+    if not isinstance(values, Mapping):
+        raise ValueError(f"`{table}` must be a table: write [bot.{table}]")
+    names = _names(kind)
+    for name in values:
+        if name not in names:
+            raise ValueError(f"`{name}` in [bot.{table}] must be one of {', '.join(names)}")
+    found = _read(kind, values, f"[bot.{table}]", f"{PREFIX}BOT_{table.upper()}_", environment)
+    for one in fields(kind):
+        has_default = one.default is not MISSING or one.default_factory is not MISSING
+        if one.name not in found and not has_default:
+            named = f"{PREFIX}BOT_{table.upper()}_{one.name.upper()}"
+            raise ValueError(f"`{one.name}` is missing: give it in [bot.{table}] or as {named}")
+    return kind(**found)
+
+
+def bot_settings(
+    file: str | Path | None = None, environment: Mapping[str, str] = os.environ
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments of `StatusBot` and the options that a file and the environment give.
+
+    Raises:
+        ValueError: a value of the wrong kind, or an unknown name in the file.
+        OSError: the file cannot be read.
+    """
+    names = _names(BotOptions, BotArguments)
+    given = settings(TABLE, names, file, environment, has_tables=True)
+    values = {name: value for name, value in given.items() if name in names}
+    where, prefix = f"[{TABLE}]", f"{PREFIX}BOT_"
+    arguments = _read(BotArguments, values, where, prefix, environment)
+    return arguments, _read(BotOptions, values, where, prefix, environment)
+
+
+def _names(*kinds: "type[DataclassInstance]") -> tuple[str, ...]:
+    """The fields that a text can give; of a bot's own settings, all."""
+    found = []
+    for kind in kinds:
+        hints = get_type_hints(kind, include_extras=True)
+        is_own = kind not in (BotOptions, BotArguments)
+        found += [f.name for f in fields(kind) if is_own or _is_readable(hints[f.name])]
+    return tuple(found)
+
+
+def _read(
+    kind: "type[DataclassInstance]",
+    values: Mapping[str, Any],
+    where: str,
+    prefix: str,
+    environment: Mapping[str, str],
+) -> dict[str, Any]:
+    hints, found = get_type_hints(kind, include_extras=True), {}
+    for name in _names(kind):
+        named = f"{prefix}{name.upper()}"
+        if not _is_readable(hints[name]):
+            raise TypeError(f"{kind.__name__}.{name} is annotated as {hints[name]!r}")
+        if text := variable(named, environment):
+            found[name] = _of_text(hints[name], named, text)
+        elif name in values:
+            found[name] = _of_value(hints[name], f"{name}` in `{where}", values[name])
+    return found
+
+
+def _is_readable(hint: Any) -> bool:
+    return hint is Path or _is_words(hint) or converter(hint) is not None
+
+
+def _is_words(hint: Any) -> bool:
+    return get_origin(hint) is tuple and get_args(hint) == (str, ...)
+
+
+def _of_text(hint: Any, name: str, text: str) -> Any:
+    if _is_words(hint):
+        return tuple(text.split())
+    if hint is Path:
+        return Path(text)
+    reads = converter(hint)
+    assert reads is not None  # `_is_readable`
+    try:
+        return reads.value(name, text)
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
+def _of_value(hint: Any, name: str, value: Any) -> Any:
+    """A value of the file: a list for words, else what its text would be."""
+    if _is_words(hint):
+        words = [value] if isinstance(value, str) else value
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"`{name}` must be a list of texts (got {value!r})")
+        return tuple(words)
+    if isinstance(value, list | dict):
+        raise ValueError(f"`{name}` must be one value (got {value!r})")
+    return _of_text(hint, name, str(value))

@@ -15,10 +15,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from .actions import BotActions, NotRunning
-from .checks import Check
 from .dialogues import Talk
 from .failures import ErrorHandler
-from .handlers import Allow, Handlers, Kind
+from .handlers import Allow, Check, Handlers, Kind
 from .limits import Cooldown
 
 Function = TypeVar("Function", bound=Callable[..., Awaitable[Any]])
@@ -131,6 +130,14 @@ class Router:
     def on_edit(self, function: Function) -> Function:
         """Call a function with each `Edit`."""
         return self._on("edit", function)
+
+    def on_deletion(self, function: Function) -> Function:
+        """Call a function with each `Deletion`."""
+        return self._on("deletion", function)
+
+    def on_pin(self, function: Function) -> Function:
+        """Call a function with each `PinChange`."""
+        return self._on("pin", function)
 
     def on_reaction(self, function: Function) -> Function:
         """Call a function with each `ReactionChange`."""

@@ -4,31 +4,35 @@ import logging
 from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
+from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from waku.errors import BadRequest, WakuError
 
-from ..chats import partitioned_topic
+from ..wire.chats import partitioned_topic
+from ..wire.payload_builders import fitting
+from ..wire.topics import AUTO_SHARD
 from .communities import Communities
 from .confirming import Confirmer
+from .control_task import TICK_S, ControlTask
 from .direct import DirectDesk
 from .dispatch import Dispatcher
-from .failures import Failures
+from .events import Turn
+from .failures import Failures, Isolation
 from .handlers import Handlers, Job
-from .happenings import Turn
-from .inbox import Heard, Inbox
-from .isolation import Isolation
+from .inbox import Arrival, Inbox
 from .link import NS_PER_MS, Fetched, Link
 from .membership import NotAMember
-from .memory import Said
+from .memory import OutboxEntry, OutboxFull
 from .options import BotOptions
-from .owned import TICK_S, OwnedCommunity
-from .session import Session, Surroundings
+from .outbox import BotContext
+from .session import Session
 
 MIN_WAIT_S: Final = 0.2
 MAX_WAIT_S: Final = 30.0
@@ -38,11 +42,17 @@ MIN_PAUSE_S: Final = 0.01
 HISTORY_RETRY_MS: Final = 60_000
 """After which Store is asked again, where it did not answer."""
 HEARD_EVERY_MS: Final = 5_000
-"""How often it is written down up to when everything was heard."""
+"""How often it is written down up to when everything was arrival."""
 LOOKS: Final = 2
 """How often a time is looked at in Store, while all is well: it may store late."""
 DESCRIPTIONS_MS: Final = 30 * 86_400_000
 """How far back Store is searched for a community's description: what Status' nodes keep."""
+ADVERTISE_EVERY_S: Final = 3600.0
+"""How often it is looked whether a new day has come, for the bot's contact code."""
+MAX_PICTURE_BYTES: Final = 40_000
+"""Of the bot's picture, which each client keeps of each user."""
+SHORT_LOOKS: Final = 3
+"""Checks in a row in which Store had more than the node's cache: another program reads it, too."""
 ADVERTISE_CHECK_S: Final = 300.0
 """How often it is looked whether the bot's community is to be published again."""
 OVERLAP_MS: Final = 60_000
@@ -53,32 +63,40 @@ class Running:
     """One run."""
 
     def __init__(
-        self, session: Session, surroundings: Surroundings, handlers: Handlers, options: BotOptions
+        self, session: Session, context: BotContext, handlers: Handlers, options: BotOptions
     ) -> None:
         self._session = session
         self._options = options
+        self._picture: bytes | None = None
+        if options.image is not None:
+            self._picture = fitting(Path(options.image).read_bytes(), MAX_PICTURE_BYTES)
         self._handlers = handlers
         topics = list(session.rooms.topics)
         topics.append(partitioned_topic(session.public_key))  # where owners answer requests to join
-        keys = [surroundings.key]
-        if surroundings.community_key is not None:
-            keys.append(surroundings.community_key)
+        keys = [context.key]
+        if context.community_key is not None:
+            keys.append(context.community_key)
             topics += [community.requests_topic for community in session.rooms.communities]
         self._inbox = Inbox(session, topics, keys)
-        self._isolation = Isolation(session.watch, options.handler_timeout_ms)
-        self._failures = Failures(session.watch)
+        self._isolation = Isolation(session.reporter, options.handler_timeout_ms)
+        self._failures = Failures(session.reporter)
         self._dispatcher = Dispatcher(session, self._inbox, handlers, options, self._isolation)
-        shards = [str(shard) for shard in (options.shard, *options.also_listen)]
-        self._link = Link(surroundings.client, shards, self._inbox.content_topics)
+        shards = [str(shard) for shard in (options.shard, *options.also_listen, AUTO_SHARD)]
+        self._link = Link(context.client, shards, self._inbox.content_topics)
         self._communities = Communities(
-            session, self._link, options, surroundings.key, surroundings.open_store
+            session, self._link, options, context.key, context.open_store
         )
         self._inbox.on_sds = self._communities.arrived
+        session.on_direct = self._inbox.said
         self._confirmer = Confirmer(session, self._link, options)
-        self._pause = surroundings.pause
+        self._pause = context.pause
         self._stopping = anyio.Event()
         self._is_ending = False
         self._has_history = False
+        self._is_moving = False
+        """Whether something came on the shard to which clients may move."""
+        self._short_looks = 0
+        """How often in a row Store had what the node's cache did not bring."""
         self._asked_ms = 0
         self._history_due_ms: int | None = 0
         """When to ask Store, or None where nothing is known to be missing."""
@@ -104,6 +122,7 @@ class Running:
         """
         async with self._communities.opened(), anyio.create_task_group() as confirming:
             confirming.start_soon(self._confirmer.run)
+            confirming.start_soon(self._advertise)
             desk, shard = self._session.direct, str(self._options.shard)
             if desk is not None:
                 confirming.start_soon(desk.run, self._link, shard)
@@ -113,17 +132,27 @@ class Running:
         if desk is not None:
             await self._say_goodbye(desk, shard)
 
+    async def _advertise(self) -> None:
+        """Publish the bot's name and picture, each day again."""
+        await self.started.wait()
+        while True:
+            try:
+                self._session.advertise(self._picture)
+            except OutboxFull as error:  # the next hour is another chance
+                self._session.reporter.log("publish_failed", logging.WARNING, why=str(error))
+            await anyio.sleep(ADVERTISE_EVERY_S)
+
     async def _say_goodbye(self, desk: DirectDesk, shard: str) -> None:
         """Acknowledge what was handled last; otherwise the others send it once more."""
         with anyio.move_on_after(self._options.stop_timeout_ms / 1000):
             try:
                 await desk.mail(self._link, shard)
             except WakuError as error:
-                self._session.watch.log("mail_failed", logging.WARNING, why=str(error))
+                self._session.reporter.log("mail_failed", logging.WARNING, why=str(error))
 
     async def _run(self) -> None:
         session = self._session
-        session.watch.log("bot_started", user=session.public_key.hex)
+        session.reporter.log("bot_started", user=session.public_key.hex)
         async with anyio.create_task_group() as publishing:
             publishing.start_soon(self._publish)
             async with anyio.create_task_group() as functions:
@@ -144,7 +173,7 @@ class Running:
             publishing.cancel_scope.deadline = deadline
         if self.started.is_set():
             self._session.memory.heard_until(self._dispatcher.handled_until_ms)
-        self._session.watch.log("bot_stopped")
+        self._session.reporter.log("bot_stopped")
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -154,8 +183,10 @@ class Running:
             try:
                 await self._look(functions)
             except WakuError as error:
-                self._session.watch.count("node_failures")
-                self._session.watch.log("node_away", logging.WARNING, why=str(error), wait_s=wait_s)
+                self._session.reporter.count("node_failures")
+                self._session.reporter.log(
+                    "node_away", logging.WARNING, why=str(error), wait_s=wait_s
+                )
                 self._history_due_ms = 0
                 await anyio.sleep(wait_s)
                 wait_s = min(2 * wait_s, MAX_WAIT_S)
@@ -172,6 +203,10 @@ class Running:
 
     async def _look(self, functions: TaskGroup) -> None:
         now_ms, memory = self._session.now_ms, self._session.memory
+        for _ in self._inbox.follow():
+            self._has_history, self._history_due_ms = False, 0
+            await anyio.lowlevel.checkpoint()  # others work between two keys
+        self._link.listen(self._inbox.content_topics)
         if not self._link.is_subscribed:
             await self._subscribe()
         await self._tell(self._inbox.apply(self._communities.kept(), is_live=False), functions)
@@ -189,8 +224,10 @@ class Running:
         before = set(self._link.unserved)
         await self._link.subscribe()
         for shard, why in self._link.unserved.items():
-            if shard not in before:
-                self._session.watch.log("shard_not_served", logging.WARNING, shard=shard, why=why)
+            if shard not in before and shard != str(AUTO_SHARD):
+                self._session.reporter.log(
+                    "shard_not_served", logging.WARNING, shard=shard, why=why
+                )
 
     def _oldest_ms(self) -> int:
         """From when on the bot reads, at its start."""
@@ -210,19 +247,24 @@ class Running:
         now_ms = self._session.now_ms()
         if self._link.unserved:
             await self._subscribe()
+        is_check, missed = self._history_due_ms is None and self._has_history, 0
         since_ms = min(self._session.memory.heard_ms, now_ms - LOOKS * self._options.confirm_ms)
         if not self._has_history:
             since_ms = self._oldest_ms()
         try:
             async for page in self._link.history(since_ms - OVERLAP_MS, now_ms + OVERLAP_MS):
+                missed += len(page)
                 await self._take(page, functions, is_live=False)
             if not self._has_history:
                 await self._look_for_descriptions(functions, now_ms)
         except WakuError as error:
-            self._session.watch.log("history_unavailable", logging.WARNING, why=str(error))
+            self._session.reporter.log("history_unavailable", logging.WARNING, why=str(error))
             self._history_due_ms = now_ms + HISTORY_RETRY_MS
         else:
             self._has_history, self._history_due_ms, self._asked_ms = True, None, now_ms
+            self._short_looks = self._short_looks + 1 if is_check and missed else 0
+            if self._short_looks == SHORT_LOOKS:
+                self._session.reporter.log("cache_lacks_messages", logging.WARNING, stored=missed)
 
     async def _look_for_descriptions(self, functions: TaskGroup, now_ms: int) -> None:
         """Ask Store for older descriptions of communities of which the history has none: owners
@@ -237,49 +279,52 @@ class Running:
                     async for page in pages:
                         await self._take(link.new(page), functions, is_live=False)
         for community in memberships.undescribed:
-            self._session.watch.log(
+            self._session.reporter.log(
                 "description_not_found", logging.WARNING, community=community.id
             )
 
     async def _take(
         self, messages: Sequence[Fetched], functions: TaskGroup, *, is_live: bool
     ) -> None:
-        self._session.watch.counts["messages_read", ""] += len(messages)
+        self._session.reporter.counts["messages_read", ""] += len(messages)
+        if not self._is_moving and any(one.shard == str(AUTO_SHARD) for one in messages):
+            self._is_moving = True
+            self._session.reporter.log("shard_in_use", logging.WARNING, shard=str(AUTO_SHARD))
         await self._tell(self._inbox.take(messages, is_live=is_live), functions)
 
-    async def _tell(self, happened: Sequence[Heard], functions: TaskGroup) -> None:
-        for heard in happened:
-            await self._dispatcher.tell(heard, functions)
+    async def _tell(self, happened: Sequence[Arrival], functions: TaskGroup) -> None:
+        for arrival in happened:
+            await self._dispatcher.tell(arrival, functions)
 
     # -- publishing -------------------------------------------------------------------------------
 
     async def _publish(self) -> None:
-        """Publish what was said, in order, and again until the node takes it; at the end until
+        """Publish what was entry, in order, and again until the node takes it; at the end until
         nothing is left."""
         wait_s = MIN_WAIT_S
         memory = self._session.memory
         while True:
-            said = memory.next_unpublished()
-            if said is None and self._is_ending:
+            entry = memory.next_unpublished()
+            if entry is None and self._is_ending:
                 return
-            if said is None:
+            if entry is None:
                 self._session.has_mail = anyio.Event()
                 await self._session.has_mail.wait()
                 continue
             try:
-                await self._say(said)
+                await self._say(entry)
             except BadRequest as error:
-                self._session.watch.count("unpublishable")
-                self._session.watch.log("unpublishable", logging.ERROR, why=str(error))
-                memory.published(said)
+                self._session.reporter.count("unpublishable")
+                self._session.reporter.log("unpublishable", logging.ERROR, why=str(error))
+                memory.published(entry)
             except (WakuError, OutgoingBufferFull) as error:
-                self._session.watch.log("publish_failed", logging.WARNING, why=str(error))
+                self._session.reporter.log("publish_failed", logging.WARNING, why=str(error))
                 await anyio.sleep(wait_s)
                 wait_s = min(2 * wait_s, MAX_WAIT_S)
                 continue
             wait_s = MIN_WAIT_S
 
-    async def _say(self, said: Said) -> None:
+    async def _say(self, entry: OutboxEntry) -> None:
         """Have something published, through its SDS channel where there is one.
 
         Raises:
@@ -287,24 +332,24 @@ class Running:
             OutgoingBufferFull: the channel did not, because its messages are not acknowledged.
         """
         memory = self._session.memory
-        if self._communities.takes(said):
+        if self._communities.takes(entry):
             try:
-                await self._communities.send(said)
+                await self._communities.send(entry)
             except ContentTooLong:
                 pass
             else:
-                memory.published(said)  # from here on the channel keeps it
+                memory.published(entry)  # from here on the channel keeps it
                 return
-        if not said.is_sealed:
-            memory.reroute(said, str(self._options.shard), self._session.without_sds(said))
-        elif not self._link.is_on(said.route):  # the bot was on another shard before its restart
-            memory.reroute(said, str(self._options.shard), said.messages)
-        for message in said.messages:
-            await self._link.publish(said.route, message)
-        memory.published(said, to_confirm=self._confirmer.is_on)
+        if not entry.is_sealed:
+            memory.reroute(entry, str(self._options.shard), self._session.without_sds(entry))
+        elif not self._link.is_on(entry.route):  # the bot was on another shard before its restart
+            memory.reroute(entry, str(self._options.shard), entry.messages)
+        for message in entry.messages:
+            await self._link.publish(entry.route, message)
+        memory.published(entry, to_confirm=self._confirmer.is_on)
         self._confirmer.wake()
 
-    async def _own(self, owned: OwnedCommunity) -> None:
+    async def _own(self, owned: ControlTask) -> None:
         """Run the bot's community, once it is known what was published of it before."""
         await self.started.wait()
         while True:

@@ -18,8 +18,8 @@ from reliable_channel.spi import (
     Received,
     StoreUnavailable,
     TransportError,
+    WakuFraming,
     WakuSettings,
-    Wrapping,
 )
 
 from ..errors import SequenceExhausted
@@ -76,7 +76,7 @@ class NdnTransport:
         self._name = str(self._where.node(sender_id))
         self._options = self._where.options(options)
         self._now_ms = now_ms
-        self._wrapping = Wrapping(settings)
+        self._wrapping = WakuFraming(settings)
         self._node: SvsNode | None = None
         self._stack = AsyncExitStack()
         self._early: list[NodeEvent] = []

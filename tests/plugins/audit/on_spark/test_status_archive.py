@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from reliable_channel_audit.check import check
 from reliable_channel_status import Community, PrivateKey, Reaction
-from reliable_channel_status.bot import StatusTestKit
+from reliable_channel_status.testing import BotTester
 
 from .test_audit import audited
 
@@ -28,7 +28,7 @@ def example(name: str) -> Any:
 def archived(folder: Path, journals: Path) -> None:
     """Two days of a community, with a crash of the archiver in between."""
     bot = example("archive").make_bot("http://node", COMMUNITY.id, folder, journals)
-    with StatusTestKit(bot) as kit:
+    with BotTester(bot) as kit:
         alice, bob = kit.user("Alice"), kit.user("Bob")
         said = alice.says("hällo", channel=FIRST)
         alice.edits(said, "hallo", channel=FIRST)

@@ -1,0 +1,45 @@
+"""What the model says is what the core does: events, logs, buffers, after each step."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from reliable_channel_conformance.model.catalogue import DEFECTS
+from reliable_channel_conformance.model.defects import DeliversDuplicates
+from reliable_channel_conformance.model.group import Group
+from reliable_channel_conformance.model.replay import CountsSyncs, Divergence, Player
+from reliable_channel_conformance.vectors.traces import walk
+
+from .found import broken_by, numbers
+
+LIKE_THE_CORE = CountsSyncs()
+GROUPS = {
+    "two writers and a reader": Group((("a", 2), ("b", 2), ("c", 0)), LIKE_THE_CORE),
+    "giving up": Group((("a", 2), ("b", 1), ("c", 1)), LIKE_THE_CORE, gives_up=True),
+    "full filters": Group((("a", 2), ("b", 1)), LIKE_THE_CORE, liars=("y", "z"), lie="everything"),
+    "a plausible lie": Group((("a", 2), ("b", 1)), LIKE_THE_CORE, liars=("z",)),
+    "a short history": Group((("a", 3), ("b", 1)), replace(LIKE_THE_CORE, history=1)),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_the_core_walks_with_the_model(name: str) -> None:
+    for seed in range(25):
+        Player(GROUPS[name]).replay(walk(GROUPS[name], Random(seed)))
+
+
+@pytest.mark.parametrize("number", numbers())
+def test_the_core_does_not_have_a_defect(number: str) -> None:
+    """The trace that breaks a promise, under rules that are kept."""
+    broken = broken_by(number)
+    wrong = DEFECTS[number].group.rules
+    sound = replace(DEFECTS[number].group, rules=replace(LIKE_THE_CORE, history=wrong.history))
+    Player(sound).replay(broken.trace)
+
+
+def test_a_core_that_does_otherwise_is_noticed() -> None:
+    group = replace(GROUPS["two writers and a reader"], rules=DeliversDuplicates(history=1))
+    player = Player(group)
+    with pytest.raises(Divergence, match="the model has"):
+        player.replay([("send", "a"), ("arrive", "b", "a0"), ("arrive", "b", "a0")])

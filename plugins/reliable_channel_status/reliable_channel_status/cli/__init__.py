@@ -1,0 +1,1 @@
+"""The commands `reliable-channel bot …`, and what they run."""

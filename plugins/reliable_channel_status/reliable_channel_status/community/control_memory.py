@@ -1,0 +1,147 @@
+"""What a control node must not forget, in a separate state file beside the community's key.
+
+The file has one owner at a time (`reliable_channel.state`), so that two bots with the same key file
+do not both run the community. What changed is written in one transaction, before it is published.
+"""
+
+from typing import Any, Final
+
+from reliable_channel.spi import Identity, Recorder, StateStore, Table
+
+from ..wire.codec import decode_payload, encode_payload
+from ..wire.community_payloads import CommunityDescription
+from ..wire.enums import PayloadType
+from ..wire.keys import PrivateKey, PublicKey
+from .control_node import ControlNode, Request
+
+_DESCRIPTIONS: Final = Table("control_descriptions", (("name", "TEXT"), ("payload", "BLOB")))
+_REQUESTS: Final = Table(
+    "control_requests",
+    (
+        ("user", "TEXT"),
+        ("clock", "INTEGER"),
+        ("state", "TEXT"),
+        ("display_name", "TEXT"),
+        ("is_answered", "INTEGER"),
+        ("number", "INTEGER"),
+    ),
+)
+_REMOVED: Final = Table("control_removed", (("user", "TEXT"), ("clock", "INTEGER")))
+_NUMBERS: Final = Table("control_numbers", (("name", "TEXT"), ("value", "INTEGER")))
+
+
+class ControlMemory:
+    """The control node of a community, as it was kept.
+
+    Raises:
+        StateError: the store cannot be used, such as while another bot has it.
+    """
+
+    def __init__(self, store: StateStore, key: PrivateKey) -> None:
+        self._store = store
+        self._recorder = Recorder()
+        rows: Any = store.open(Identity("control-node", key.public_key.hex, "status")).tables
+        self._numbers: dict[str, int] = dict(rows.get(_NUMBERS.name, ()))
+        self._descriptions = {
+            name: _decoded(payload) for name, payload in rows.get(_DESCRIPTIONS.name, ())
+        }
+        kept = sorted(rows.get(_REQUESTS.name, ()), key=lambda row: row[-1])
+        self.removed: dict[PublicKey, int] = {
+            PublicKey.parse(user): clock for user, clock in rows.get(_REMOVED.name, ())
+        }
+        """Members that were kicked or banned and lack a notice, by the clock of the description."""
+        self._requests = {request.user: request for request in map(_request, kept)}
+        self._last = kept[-1][-1] if kept else 0
+        self.node = ControlNode(
+            key,
+            description=self._descriptions.get("description"),
+            newer=self._descriptions.get("newer"),
+            requests=tuple(self._requests.values()),
+            forgotten_s=self._numbers.get("forgotten_s", 0),
+        )
+
+    @property
+    def published_clock(self) -> int:
+        """Of the description that was handed to the node last."""
+        return self._numbers.get("published_clock", 0)
+
+    @property
+    def published_ms(self) -> int:
+        """When that was."""
+        return self._numbers.get("published_ms", 0)
+
+    def published(self, clock: int, now_ms: int) -> None:
+        """Take note that a description is on its way."""
+        self._number("published_clock", clock)
+        self._number("published_ms", now_ms)
+        self._write()
+
+    def remove(self, user: PublicKey, clock: int) -> None:
+        """Take note that a removed member lacks a notice; `save` or `published` writes it."""
+        self.removed[user] = clock
+        self._recorder.put(_REMOVED, user.hex, clock)
+
+    def told(self, user: PublicKey) -> None:
+        """Forget a removal; `save` or `published` writes that."""
+        del self.removed[user]
+        self._recorder.delete(_REMOVED, user.hex)
+
+    def save(self) -> None:
+        """Write what changed.
+
+        Raises:
+            StateError: it cannot be written.
+        """
+        node = self.node
+        for name, description in (("description", node.description), ("newer", node.newer)):
+            if description is self._descriptions.get(name):
+                continue
+            self._descriptions[name] = description
+            if description is None:
+                self._recorder.delete(_DESCRIPTIONS, name)
+            else:
+                self._recorder.put(_DESCRIPTIONS, name, encode_payload(description))
+        requests = {request.user: request for request in node.requests}
+        for user in self._requests.keys() - requests.keys():
+            self._recorder.delete(_REQUESTS, user.hex)
+        for user, request in requests.items():
+            if self._requests.get(user) is not request:
+                self._put(request)
+        self._requests = requests
+        if node.forgotten_s != self._numbers.get("forgotten_s", 0):
+            self._number("forgotten_s", node.forgotten_s)
+        self._write()
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    def _put(self, request: Request) -> None:
+        self._last += 1
+        self._recorder.put(
+            _REQUESTS,
+            request.user.hex,
+            request.clock,
+            request.state,
+            request.display_name,
+            int(request.is_answered),
+            self._last,
+        )
+
+    def _number(self, name: str, value: int) -> None:
+        self._numbers[name] = value
+        self._recorder.put(_NUMBERS, name, value)
+
+    def _write(self) -> None:
+        self._store.write(self._recorder.take())
+
+
+def _decoded(payload: bytes) -> CommunityDescription | None:
+    description = decode_payload(PayloadType.COMMUNITY_DESCRIPTION, payload)
+    assert isinstance(description, CommunityDescription)  # the store checks what it wrote
+    return description
+
+
+def _request(row: tuple[Any, ...]) -> Request:
+    user, clock, state, display_name, is_answered, _ = row
+    return Request(PublicKey.parse(user), clock, state, display_name, bool(is_answered))

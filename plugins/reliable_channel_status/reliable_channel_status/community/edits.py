@@ -1,0 +1,396 @@
+"""Changes of a community's description, each from one description to the next. Pure functions.
+
+Clock and signature come later (`ControlNode`), and so does the check whether clients would take the
+result (`community_rules.why_invalid`). Limits are those of status-go's requests.
+"""
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias, TypeVar
+
+from ..wire.community_payloads import (
+    ChatIdentity,
+    CommunityAdminSettings,
+    CommunityBanInfo,
+    CommunityCategory,
+    CommunityChat,
+    CommunityDescription,
+    CommunityMember,
+    CommunityPermissions,
+    CommunityTokenPermission,
+    IdentityImage,
+)
+from ..wire.enums import Access, ChannelRole, Role, TokenPermissionType
+from ..wire.keys import PublicKey
+from ..wire.payload_builders import image_format
+
+Edit: TypeAlias = Callable[[CommunityDescription], CommunityDescription]
+"""From one description to the next.
+
+Raises:
+    ValueError: it cannot be made; the text says why.
+"""
+
+MAX_NAME: Final = 30
+MAX_DESCRIPTION: Final = 140
+MAX_INTRO: Final = 1400
+MAX_OUTRO: Final = 80
+MAX_IMAGE_BYTES: Final = 40_000
+"""Images travel in each description, and nodes relay 150 KiB in one piece."""
+COLOR: Final = "#4360df"
+LARGE, THUMBNAIL, BANNER = "large", "thumbnail", "banner"
+"""How clients call a community's images."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityProfile:
+    """What a community shows of itself, and how it is joined.
+
+    Raises:
+        ValueError: a text that is too long or missing, an image of an unknown kind or above 40 kB,
+            an access that does not exist.
+    """
+
+    name: str
+    description: str
+    access: Access = Access.AUTO_ACCEPT
+    """`AUTO_ACCEPT` lets in all that ask, `MANUAL_ACCEPT` those that you accept."""
+    color: str = COLOR
+    intro_message: str = ""
+    """What clients show before a user asks to join."""
+    outro_message: str = ""
+    tags: tuple[str, ...] = ()
+    image: bytes | None = None
+    """The icon, best square: PNG, JPEG, GIF or WebP."""
+    banner: bytes | None = None
+    members_may_pin: bool = False
+
+    def __post_init__(self) -> None:
+        for what, text, limit in (
+            ("name", self.name, MAX_NAME),
+            ("description", self.description, MAX_DESCRIPTION),
+        ):
+            if not 0 < len(text.encode()) <= limit:
+                raise ValueError(
+                    f"`{what}` must have 1 to {limit} bytes (got {len(text.encode())})"
+                )
+        for what, text, limit in (
+            ("intro_message", self.intro_message, MAX_INTRO),
+            ("outro_message", self.outro_message, MAX_OUTRO),
+        ):
+            if len(text.encode()) > limit:
+                raise ValueError(
+                    f"`{what}` must have at most {limit} bytes (got {len(text.encode())})"
+                )
+        if self.access not in (Access.AUTO_ACCEPT, Access.MANUAL_ACCEPT):
+            raise ValueError(f"`access` must be AUTO_ACCEPT or MANUAL_ACCEPT (got {self.access!r})")
+        if not self.color:
+            raise ValueError("`color` must be a color such as #4360df")
+        for image in (self.image, self.banner):
+            if image is not None:
+                _image(image)
+
+
+def founded(profile: CommunityProfile, owner: PublicKey, community_id: str) -> CommunityDescription:
+    """The first description: the owner is its only member, with all rights of one."""
+    blank = CommunityDescription(
+        clock=0,
+        id=community_id,
+        members={owner.hex: CommunityMember(roles=(Role.ROLE_OWNER,))},
+    )
+    return described(profile)(blank)
+
+
+def described(profile: CommunityProfile) -> Edit:
+    """Show another profile; images that it does not give stay."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        identity = before.identity or ChatIdentity()
+        images = dict(identity.images)
+        if profile.image is not None:
+            images |= {LARGE: _image(profile.image), THUMBNAIL: _image(profile.image)}
+        if profile.banner is not None:
+            images[BANNER] = _image(profile.banner)
+        return replace(
+            before,
+            permissions=replace(
+                before.permissions or CommunityPermissions(), access=profile.access
+            ),
+            identity=replace(
+                identity,
+                display_name=profile.name,
+                description=profile.description,
+                color=profile.color,
+                images=images,
+            ),
+            admin_settings=CommunityAdminSettings(
+                pin_message_all_members_enabled=profile.members_may_pin
+            ),
+            intro_message=profile.intro_message,
+            outro_message=profile.outro_message,
+            tags=profile.tags,
+        )
+
+    return edit
+
+
+# -- channels and categories ----------------------------------------------------------------------
+
+
+def with_channel(
+    channel: str,
+    name: str,
+    description: str = "",
+    *,
+    emoji: str = "",
+    color: str = "",
+    category: str = "",
+) -> Edit:
+    """Add a channel, or change what it shows and where it stands.
+
+    Its place is the last of its category; a channel that stays in its category keeps its own.
+    """
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        if not name:
+            raise ValueError("a channel has a name")
+        if category:
+            _find(before.categories, category, "category")
+        for uuid, other in before.chats.items():
+            if uuid != channel and other.identity and other.identity.display_name == name:
+                raise ValueError(f"there is a channel {name!r} already: {uuid}")
+        old = before.chats.get(channel)
+        position = sum(1 for other in before.chats.values() if other.category_id == category)
+        if old is not None and old.category_id == category:
+            position = old.position
+        chat = replace(
+            old or CommunityChat(permissions=CommunityPermissions(access=Access.AUTO_ACCEPT)),
+            identity=replace(
+                (old and old.identity) or ChatIdentity(first_message_timestamp=1),
+                display_name=name,
+                description=description,
+                emoji=emoji,
+                color=color,
+            ),
+            category_id=category,
+            position=position,
+        )
+        return replace(before, chats={**before.chats, channel: chat})
+
+    return edit
+
+
+def without_channel(channel: str) -> Edit:
+    """Remove a channel."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        _find(before.chats, channel, "channel")
+        return replace(before, chats=_without(before.chats, channel))
+
+    return edit
+
+
+def with_category(category: str, name: str) -> Edit:
+    """Add a category, or name it anew."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        if not name:
+            raise ValueError("a category has a name")
+        old = before.categories.get(category)
+        position = len(before.categories) if old is None else old.position
+        made = CommunityCategory(category_id=category, name=name, position=position)
+        return replace(before, categories={**before.categories, category: made})
+
+    return edit
+
+
+def without_category(category: str) -> Edit:
+    """Remove a category; its channels stand outside afterwards."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        _find(before.categories, category, "category")
+        chats = {
+            uuid: replace(chat, category_id="") if chat.category_id == category else chat
+            for uuid, chat in before.chats.items()
+        }
+        return replace(before, chats=chats, categories=_without(before.categories, category))
+
+    return edit
+
+
+# -- encryption -----------------------------------------------------------------------------------
+
+
+def encrypted(permission_id: str, *, is_encrypted: bool = True) -> Edit:
+    """Encrypt the community, or have it in the clear again. To clients a community is encrypted if
+    a permission lets members in; this one has no criteria, so that the owner decides alone."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        kept = {
+            name: one
+            for name, one in before.token_permissions.items()
+            if one.token_criteria or not one.type.lets_members_in
+        }
+        if is_encrypted:
+            kept[permission_id] = CommunityTokenPermission(
+                id=permission_id, type=TokenPermissionType.BECOME_MEMBER
+            )
+        return replace(before, token_permissions=kept)
+
+    return edit
+
+
+def private(
+    channel: str, chat_id: str, members: AbstractSet[PublicKey], permission_id: str
+) -> Edit:
+    """Let some members alone into a channel, which gets a key for itself."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        chat = _find(before.chats, channel, "channel")
+        listed = {one.hex: _find(before.members, one.hex, "member") for one in members}
+        gates = before.token_permissions
+        if not any(chat_id in one.chat_ids for one in gates.values()):
+            gate = CommunityTokenPermission(
+                id=permission_id,
+                type=TokenPermissionType.CAN_VIEW_AND_POST_CHANNEL,
+                chat_ids=(chat_id,),
+            )
+            gates = {**gates, permission_id: gate}
+        chats = {**before.chats, channel: replace(chat, members=listed)}
+        return replace(before, chats=chats, token_permissions=gates)
+
+    return edit
+
+
+def public(channel: str, chat_id: str) -> Edit:
+    """Let all members into a channel."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        chat = _find(before.chats, channel, "channel")
+        gates = {
+            name: one
+            for name, one in before.token_permissions.items()
+            if chat_id not in one.chat_ids
+        }
+        chats = {**before.chats, channel: replace(chat, members={})}
+        return replace(before, chats=chats, token_permissions=gates)
+
+    return edit
+
+
+# -- members --------------------------------------------------------------------------------------
+
+
+def with_members(members: Mapping[PublicKey, int]) -> Edit:
+    """Let users in; the numbers are the clocks of their requests, in seconds."""
+    listed = {user.hex: CommunityMember(last_update_clock=clock) for user, clock in members.items()}
+    return lambda before: replace(before, members={**listed, **before.members})
+
+
+def kicked(user: PublicKey) -> Edit:
+    """List a user no more."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        member = _find(before.members, user.hex, "member")
+        if Role.ROLE_OWNER in member.roles:
+            raise ValueError("the owner stays a member: no other member could delete and pin")
+        chats = {
+            uuid: replace(chat, members=_without(chat.members, user.hex))
+            for uuid, chat in before.chats.items()
+        }
+        return replace(before, members=_without(before.members, user.hex), chats=chats)
+
+    return edit
+
+
+def banned(user: PublicKey, *, delete_messages: bool = False) -> Edit:
+    """Kick a user, and refuse what that user asks from now on; clients may delete all that the user
+    wrote."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        after = kicked(user)(before) if user.hex in before.members else before
+        info = CommunityBanInfo(delete_all_messages=delete_messages)
+        return replace(
+            after,
+            banned_members={**after.banned_members, user.hex: info},
+            # Deprecated; clients before 2.30 read nothing else.
+            ban_list=(*(key for key in after.ban_list if key != user.hex), user.hex),
+        )
+
+    return edit
+
+
+def unbanned(user: PublicKey) -> Edit:
+    """Let a user ask again."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        if user.hex not in before.ban_list:
+            _find(before.banned_members, user.hex, "banned user")
+        return replace(
+            before,
+            banned_members=_without(before.banned_members, user.hex),
+            ban_list=tuple(key for key in before.ban_list if key != user.hex),
+        )
+
+    return edit
+
+
+def with_role(user: PublicKey, role: Role) -> Edit:
+    """Give a member a role: `ROLE_ADMIN` and `ROLE_TOKEN_MASTER` moderate, `ROLE_NONE` takes the
+    role away."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        member = _find(before.members, user.hex, "member")
+        if Role.ROLE_OWNER in (role, *member.roles):
+            raise ValueError("a community has one owner, from the beginning")
+        roles = () if role is Role.ROLE_NONE else (role,)
+        return replace(before, members={**before.members, user.hex: replace(member, roles=roles)})
+
+    return edit
+
+
+def with_owner(user: PublicKey) -> Edit:
+    """List a user as an owner, as the bot that has the community's key."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        member = replace(before.members.get(user.hex, CommunityMember()), roles=(Role.ROLE_OWNER,))
+        return replace(before, members={**before.members, user.hex: member})
+
+    return edit
+
+
+def muted(user: PublicKey, *, is_muted: bool = True) -> Edit:
+    """Let a member read and not write, or write again."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        member = _find(before.members, user.hex, "member")
+        role = ChannelRole.CHANNEL_ROLE_VIEWER if is_muted else ChannelRole.CHANNEL_ROLE_POSTER
+        changed = {user.hex: replace(member, channel_role=role)}
+        chats = {
+            uuid: replace(chat, members={**chat.members, **changed})
+            if user.hex in chat.members  # of a private channel
+            else chat
+            for uuid, chat in before.chats.items()
+        }
+        return replace(before, members={**before.members, **changed}, chats=chats)
+
+    return edit
+
+
+def _find(items: Mapping[str, T], key: str, what: str) -> T:
+    if (found := items.get(key)) is None:
+        raise ValueError(f"there is no {what} {key[:140]!r}")
+    return found
+
+
+def _without(items: Mapping[str, T], key: str) -> dict[str, T]:
+    return {name: item for name, item in items.items() if name != key}
+
+
+def _image(data: bytes) -> IdentityImage:
+    if len(data) > MAX_IMAGE_BYTES:
+        raise ValueError(f"an image must have at most {MAX_IMAGE_BYTES} bytes (got {len(data)})")
+    return IdentityImage(payload=data, image_format=image_format(data))

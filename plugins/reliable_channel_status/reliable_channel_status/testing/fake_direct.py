@@ -1,0 +1,229 @@
+"""Direct messages of a scripted user, as a client without bundles writes and reads them."""
+
+from dataclasses import replace
+from typing import Protocol
+
+from waku import WakuMessage
+
+from ..wire import payload_builders
+from ..wire.application import wrap
+from ..wire.chats import partitioned_topic
+from ..wire.direct.correspondence import Correspondence, DirectPayload
+from ..wire.direct.datasync import DataSync, DataSyncPayload
+from ..wire.direct.groups import Group
+from ..wire.direct.session_store import Session
+from ..wire.direct.sessions import Sessions
+from ..wire.enums import MessageType, Reaction
+from ..wire.keys import PrivateKey, PublicKey
+from ..wire.opening import Opener, Outcome
+from ..wire.outcomes import MessageId, Received, Refused
+from ..wire.payload_builders import Make
+from ..wire.payloads import (
+    AcceptContactRequest,
+    ChatMessage,
+    MembershipUpdateMessage,
+    Payload,
+    RetractContactRequest,
+)
+from ..wire.rooms import direct_room
+from ..wire.sealing import NS_PER_MS, Sealer
+from ..wire.status_pb2 import EncryptedMessageProtocol
+
+
+class Surrounding(Protocol):
+    """What a user needs of a test."""
+
+    @property
+    def public_key(self) -> PublicKey:
+        """The bot's public key."""
+
+    def now_ms(self) -> int:
+        """The time."""
+
+    def next_clock(self) -> int:
+        """The clock of what a user does now."""
+
+    def publish(self, message: WakuMessage, *, settle: bool = True) -> None:
+        """Publish a Waku message."""
+
+
+class StatusGoSessions(Sessions):
+    """Sessions as status-go keeps them: one for each bundle and installation id.
+
+    Nothing replaces a session (`AddRatchetInfo`), a message is written in the first one of an
+    installation (`GetAnyRatchetInfo`), and the loss of one is not noticed.
+    """
+
+    def _of_message(
+        self,
+        message: EncryptedMessageProtocol,
+        sender: PublicKey,
+        session_id: str,
+        own: str,
+        is_new: bool,
+    ) -> Session | Refused:
+        if session_id in self._raw:
+            return self._session(session_id)
+        return super()._of_message(message, sender, session_id, own, is_new)
+
+    def _current(self, peer: PublicKey, own: str, device: str) -> str | None:
+        return next(iter(self._of_device.get(f"{peer.compressed.hex()} {own} {device}", ())), None)
+
+    def lost(self, peer: PublicKey, own: str | None = None) -> None:
+        """Do nothing."""
+
+
+class FakeDirect:
+    """One user's direct messages with the bot.
+
+    Args:
+        tester: the test.
+        name: what the user calls itself.
+        key: the user's.
+        correspondence: the user's device, for tests that want another one.
+    """
+
+    acknowledges = True
+    """Whether the user's client is there to acknowledge what comes."""
+
+    def __init__(
+        self,
+        tester: Surrounding,
+        name: str,
+        key: PrivateKey,
+        correspondence: Correspondence | None = None,
+    ) -> None:
+        self._tester = tester
+        self._name = name
+        self._key = key
+        self.correspondence = correspondence or Correspondence(key)
+        self.datasync = DataSync(key.public_key)
+        self._sealer = Sealer(key)
+        self._opener = Opener(
+            [partitioned_topic(key.public_key)],
+            private_keys=[key],
+            direct=self.correspondence,
+            on_direct=self._heard,
+        )
+        self.outcomes: list[Outcome] = []
+        """What came, repetitions too."""
+        self.delivered: set[MessageId] = set()
+        """What the bot acknowledged: a client shows it as delivered."""
+        self.payloads: list[DataSyncPayload] = []
+        """What the bot sent by MVDS: messages and acknowledgements."""
+        self._acks: list[DataSyncPayload] = []
+
+    @property
+    def heard(self) -> list[Received]:
+        """What the bot wrote, each once."""
+        found = [one for one in self.outcomes if isinstance(one, Received)]
+        return list({one.message_id: one for one in found}.values())
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the bot's messages."""
+        payloads = [received.payload for received in self.heard]
+        return [one.text for one in payloads if isinstance(one, ChatMessage)]
+
+    def says(self, text: str, *, to: str = "") -> MessageId:
+        """Write to the bot alone; return the message's id."""
+        room = direct_room(self._tester.public_key)
+        return self.does(payload_builders.message(room, text, response_to=to))
+
+    def asks_to_be_contact(self, text: str) -> MessageId:
+        """Send a contact request."""
+        return self.does(
+            payload_builders.contact_request(direct_room(self._tester.public_key), text)
+        )
+
+    def accepts(self, request_id: str) -> MessageId:
+        """Accept the bot's contact request."""
+        return self.sends(AcceptContactRequest(id=request_id, clock=self._tester.next_clock()))
+
+    def retracts(self) -> MessageId:
+        """End the contact."""
+        return self.sends(RetractContactRequest(clock=self._tester.next_clock()))
+
+    def reacts(self, message_id: str, reaction: Reaction | str) -> MessageId:
+        """React to a message."""
+        room = direct_room(self._tester.public_key)
+        return self.does(payload_builders.reaction(room, message_id, reaction, False))
+
+    def does(self, make: Make) -> MessageId:
+        """Write any payload of a chat."""
+        payload: Payload = make(self._tester.next_clock(), self._tester.now_ms())
+        if isinstance(payload, ChatMessage):
+            payload = replace(payload, display_name=self._name)
+        return self.sends(payload)
+
+    def sends(self, payload: Payload) -> MessageId:
+        """Send any payload, once; `repeat` sends it again."""
+        signed = wrap(payload, self._key)
+        one, _ = self.datasync.send(
+            self._tester.public_key, signed.message_id, signed.data, self._tester.now_ms()
+        )
+        self.publish(DataSyncPayload(messages=(one.message,)).encode())
+        return signed.message_id
+
+    def in_group(self, group: Group, text: str) -> MessageId:
+        """Write in a private group, to the bot's copy of it."""
+        now_ms = self._tester.now_ms()
+        message = ChatMessage(
+            clock=self._tester.next_clock(),
+            timestamp=now_ms,
+            text=text,
+            chat_id=group.chat_id,
+            message_type=MessageType.PRIVATE_GROUP,
+            display_name=self._name,
+        )
+        return self.sends(_update(group, message))
+
+    def shows(self, group: Group) -> MessageId:
+        """Send the bot the events of a group."""
+        return self.sends(_update(group, None))
+
+    def repeat(self) -> None:
+        """Send again what is due."""
+        again, _ = self.datasync.take_due(self._tester.now_ms())
+        for one in again:
+            self.publish(DataSyncPayload(messages=(one.message,)).encode())
+
+    def publish(self, plain: bytes, *, settle: bool = True) -> None:
+        """Publish bytes, encrypted for the bot."""
+        self.publish_protocol(
+            self.correspondence.encrypt(plain, self._tester.public_key), settle=settle
+        )
+
+    def publish_protocol(self, protocol: bytes, *, settle: bool = True) -> None:
+        """Publish an encoded `ProtocolMessage`, such as a changed one."""
+        bot, timestamp_ns = self._tester.public_key, self._tester.now_ms() * NS_PER_MS
+        topic = partitioned_topic(bot)
+        for message in self._sealer.seal_protocol(protocol, topic, timestamp_ns, receiver=bot):
+            self._tester.publish(message, settle=settle)
+
+    def hear(self, message: WakuMessage) -> None:
+        """Read a message, if it is for this user."""
+        if message.content_topic in self._opener.content_topics:
+            self.outcomes += self._opener.receive(message, self._tester.now_ms())
+
+    def answer(self) -> bool:
+        """Acknowledge what came, if the client is there; False if there was nothing."""
+        acks, self._acks = self._acks, []
+        for one in acks if self.acknowledges else ():
+            self.publish(one.encode(), settle=False)
+        return bool(acks)
+
+    def _heard(self, sender: PublicKey, payload: DirectPayload) -> None:
+        if payload.datasync is None or sender != self._tester.public_key:
+            return
+        self.payloads.append(payload.datasync)
+        for one in self.datasync.receive(sender, payload.datasync):
+            self.delivered.add(one.message_id)
+        if payload.datasync.messages:
+            ids = tuple(one.id for one in payload.datasync.messages)
+            self._acks.append(DataSyncPayload(acks=ids))
+
+
+def _update(group: Group, message: ChatMessage | None) -> MembershipUpdateMessage:
+    events = tuple(event.data for event in group.events)
+    return MembershipUpdateMessage(chat_id=group.chat_id, events=events, message=message)

@@ -1,0 +1,148 @@
+"""A user of a bot's chats in a test."""
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import Final, Protocol
+
+from waku import WakuMessage
+
+from ..community.join_requests import join_request
+from ..wire import payload_builders
+from ..wire.chats import Community
+from ..wire.enums import Reaction
+from ..wire.keys import PrivateKey, PublicKey
+from ..wire.outcomes import MessageId
+from ..wire.payload_builders import Make
+from ..wire.payloads import ChatMessage, Payload
+from ..wire.rooms import Room
+from ..wire.sealing import Outgoing, Sealer
+from .fake_direct import FakeDirect
+from .unanswered import Mark
+
+SETTLE_S: Final = 1.0
+"""Virtual time that passes after what a user does: the bot has reacted by then."""
+ANSWER_S: Final = 60.0
+
+
+class Chats(Protocol):
+    """What a user needs of the test: time, chats, and the bot's answers."""
+
+    def now_ms(self) -> int:
+        """Return the time, in milliseconds since 1970."""
+
+    def next_clock(self) -> int:
+        """Return the clock of what a user does now."""
+
+    def wait(self) -> None:
+        """Let `SETTLE_S` pass."""
+
+    def room(self, channel: str | None) -> Room:
+        """Return a chat of the bot: the first one, unless it is named."""
+
+    def seal(self, payload: Payload, room: Room, key: PrivateKey) -> Outgoing:
+        """Return what a user publishes in a chat."""
+
+    def publish(self, message: WakuMessage, *, settle: bool = True) -> None:
+        """Publish a message where the bot writes."""
+
+    def answers(self, message_id: MessageId) -> list[str]:
+        """Return what the bot answered to a message."""
+
+    def mark(self) -> Mark:
+        """Return a moment, for `why_unanswered`."""
+
+    def why_unanswered(self, text: str, since: Mark) -> str:
+        """Return why the bot did not answer a message that was written after a moment."""
+
+    def direct(self, name: str, key: PrivateKey) -> FakeDirect:
+        """Return a user's direct messages with the bot."""
+
+
+def key_of(name: str) -> PrivateKey:
+    """The key of a user in a test: the same for the same name, and not secret."""
+    return PrivateKey(sha256(f"BotTester {name}".encode()).digest())
+
+
+class FakeUser:
+    """A user in a test."""
+
+    def __init__(self, tester: Chats, name: str, key: PrivateKey) -> None:
+        self.name = name
+        self.key = key
+        self._tester = tester
+        self._sealer = Sealer(key)
+
+    @property
+    def public_key(self) -> PublicKey:
+        """The user's public key."""
+        return self.key.public_key
+
+    def says(
+        self, text: str, *, channel: str | None = None, to: str = "", settle: bool = True
+    ) -> MessageId:
+        """Write a message, as an answer to another or on its own; return its id."""
+        room = self._tester.room(channel)
+        return self.does(payload_builders.message(room, text, response_to=to), room, settle=settle)
+
+    def asks(self, text: str, *, channel: str | None = None, to: str = "") -> str:
+        """Write a message and return the text of the bot's answer.
+
+        Raises:
+            AssertionError: there is none within a minute of virtual time; it says why.
+        """
+        since = self._tester.mark()
+        message_id = self.says(text, channel=channel, to=to)
+        for _ in range(round(ANSWER_S / SETTLE_S)):
+            if answers := self._tester.answers(message_id):
+                return answers[0]
+            self._tester.wait()
+        why = self._tester.why_unanswered(text, since)
+        raise AssertionError(f"the bot did not answer {text!r} of {self.name}: {why}")
+
+    def edits(self, message_id: str, text: str, *, channel: str | None = None) -> None:
+        """Give a message another text."""
+        room = self._tester.room(channel)
+        self.does(payload_builders.edit(room, message_id, text), room)
+
+    def deletes(self, message_id: str, *, channel: str | None = None) -> None:
+        """Delete a message."""
+        room = self._tester.room(channel)
+        self.does(payload_builders.deletion(room, message_id), room)
+
+    def reacts(
+        self,
+        message_id: str,
+        reaction: Reaction | str,
+        *,
+        retracted: bool = False,
+        channel: str | None = None,
+    ) -> None:
+        """React to a message, or take that back."""
+        room = self._tester.room(channel)
+        self.does(payload_builders.reaction(room, message_id, reaction, retracted), room)
+
+    def does(self, make: Make, room: Room, *, settle: bool = True) -> MessageId:
+        """Publish any payload of a chat; return its id."""
+        now_ms = self._tester.now_ms()
+        payload: Payload = make(self._tester.next_clock(), now_ms)
+        if isinstance(payload, ChatMessage):
+            payload = replace(payload, display_name=self.name)
+        outgoing = self._tester.seal(payload, room, self.key)
+        for message in outgoing.messages:
+            self._tester.publish(message, settle=False)
+        if settle:
+            self._tester.wait()
+        return outgoing.message_id
+
+    @property
+    def direct(self) -> FakeDirect:
+        """The user's direct messages with the bot."""
+        return self._tester.direct(self.name, self.key)
+
+    def requests_to_join(self, community: Community) -> None:
+        """Ask to be let in."""
+        now_ms = self._tester.now_ms()
+        request = join_request(self.key, community, now_ms, display_name=self.name)
+        topic = community.requests_topic
+        sealed = self._sealer.seal(request, topic, now_ms, receiver=community.public_key)
+        self._tester.publish(sealed.messages[0])

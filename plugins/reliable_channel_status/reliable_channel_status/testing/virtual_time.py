@@ -1,0 +1,53 @@
+"""An event loop whose time passes only when nothing is left to do: an hour of sleep takes none.
+
+For programs that wait for nothing outside the process; time would not wait for a socket.
+"""
+
+import asyncio
+import selectors
+from typing import Any
+
+
+class NothingWillHappen(RuntimeError):
+    """Every task waits for another: there is no timer that could go off."""
+
+
+class _Jumping(selectors.DefaultSelector):
+    """Takes what is there, and otherwise jumps instead of waiting."""
+
+    now_s = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        found = super().select(0)
+        if not found and timeout is None:
+            raise NothingWillHappen("all tasks wait for each other")
+        if not found and timeout is not None and timeout > 0:
+            self.now_s += timeout
+        return found
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """asyncio with virtual time, which begins at 0."""
+
+    def __init__(self) -> None:
+        self._jumping = _Jumping()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        """Seconds that have passed."""
+        return self._jumping.now_s
+
+
+async def over(task: "asyncio.Task[None]") -> None:
+    """Wait for the end of a task, also one that fails."""
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()
+
+
+async def ended(task: "asyncio.Task[None]") -> None:
+    """Wait for the end of a task, and raise what ended it."""
+    try:
+        await task
+    except asyncio.CancelledError:
+        return

@@ -1,0 +1,149 @@
+"""Where a bot is: channels of communities and public chats, with what to listen to and write on."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from .chats import Community, Derivation, partitioned_topic
+from .enums import MessageType
+from .keys import UNCOMPRESSED_BYTES, PublicKey
+from .topics import Topic
+
+MAX_FOLLOWED: Final = 200
+"""Channels of a description that are listened to: the key of each takes some hundredths of a
+second, once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A chat that the bot reads and writes."""
+
+    chat_id: str
+    topic: Topic
+    """On which the bot writes."""
+    message_type: MessageType
+    community: Community | None = None
+    """None for a public chat, and one to one."""
+    peer: PublicKey | None = None
+    """The other, one to one."""
+
+    @property
+    def name(self) -> str:
+        """The channel's uuid, or the public chat's name."""
+        return self.chat_id.removeprefix(str(self.community)) if self.community else self.chat_id
+
+
+class Rooms:
+    """The chats of a bot, found by id.
+
+    Of a community that was joined without naming channels, each channel that is heard of counts.
+    """
+
+    def __init__(self) -> None:
+        self._rooms: dict[str, Room] = {}
+        self._whole: dict[Community, Derivation] = {}
+        self._topics: dict[Topic, None] = {}
+        self._listed: dict[Community, tuple[Topic, ...]] = {}
+        self.communities: dict[Community, None] = {}
+        self.groups: dict[str, Room] = {}
+        """The private groups that the bot is in, while it runs."""
+        self.has_direct = False
+        """Whether the bot reads and writes direct messages."""
+
+    def join(
+        self, community: Community, channels: Iterable[str] | None, derivation: Derivation
+    ) -> None:
+        """Take part in channels of a community, in all where `channels` is None.
+
+        Raises:
+            ValueError: a channel that is not a uuid, no channels, or all of a community of which
+                each has a separate topic.
+        """
+        if channels is None:
+            if derivation == "per-channel":
+                raise ValueError("with derivation='per-channel' name the channels")
+            self._whole[community] = derivation
+        else:
+            rooms = [_room(community, channel, derivation) for channel in channels]
+            if not rooms:
+                raise ValueError("channels is empty; name some, or give None for all")
+            for room in rooms:
+                self._rooms[room.chat_id] = room
+                # Clients differ in which of the two they write on (docs/status.md).
+                self._topics[Topic(room.chat_id)] = None
+        self.communities[community] = None
+        self._topics[community.universal_topic] = None
+        self._topics[community.description_topic] = None
+
+    def join_public(self, name: str) -> None:
+        """Be in a public chat.
+
+        Raises:
+            ValueError: the name is empty.
+        """
+        if not name:
+            raise ValueError("a public chat has a name")
+        self._rooms[name] = Room(name, Topic(name), MessageType.PUBLIC_GROUP)
+        self._topics[Topic(name)] = None
+
+    def follow(self, community: Community, channels: Iterable[str]) -> None:
+        """Listen to the channels that a description lists, of a community that was joined as a
+        whole: clients of 2024 write on the topic of the channel."""
+        if community in self._whole:
+            uuids = sorted(channels)[:MAX_FOLLOWED]
+            self._listed[community] = tuple(Topic(f"{community.id}{uuid}") for uuid in uuids)
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """What to listen to."""
+        listed = (topic for topics in self._listed.values() for topic in topics)
+        return tuple(dict.fromkeys((*self._topics, *listed)))
+
+    def find(self, chat_id: str) -> Room | None:
+        """The chat of an id, or None if the bot is not there."""
+        if room := self._rooms.get(chat_id) or self.groups.get(chat_id):
+            return room
+        if self.has_direct and (peer := _peer(chat_id)) is not None:
+            return direct_room(peer)
+        for community, derivation in self._whole.items():
+            if community.owns(chat_id):
+                return _room(community, chat_id, derivation)
+        return None
+
+    def named(self, channel: str) -> Room:
+        """The one chat of an id, a uuid or a name.
+
+        Raises:
+            ValueError: none, or several communities have such a channel.
+        """
+        ids = [channel, *(community.id + channel for community in self.communities)]
+        found = [room for chat_id in ids if (room := self.find(chat_id))]
+        if len(found) != 1:
+            raise ValueError(f"{len(found)} chats of this bot are called {channel[:150]!r}")
+        return found[0]
+
+    def __iter__(self) -> Iterator[Room]:
+        return iter(self._rooms.values())
+
+
+def direct_room(peer: PublicKey) -> Room:
+    """The one-to-one chat with a user: its id is the other's key."""
+    return Room(peer.hex, partitioned_topic(peer), MessageType.ONE_TO_ONE, peer=peer)
+
+
+def _peer(chat_id: str) -> PublicKey | None:
+    if len(chat_id) != 2 + 2 * UNCOMPRESSED_BYTES or not chat_id.startswith("0x04"):
+        return None
+    try:
+        return PublicKey.parse(chat_id)
+    except ValueError:
+        return None
+
+
+def _room(community: Community, channel: str, derivation: Derivation) -> Room:
+    return Room(
+        community.channel_id(channel),
+        community.channel_topic(channel, derivation),
+        MessageType.COMMUNITY_CHAT,
+        community,
+    )

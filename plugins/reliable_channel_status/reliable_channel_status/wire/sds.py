@@ -1,0 +1,228 @@
+"""SDS (LIP 109) in communities: the layer between the signed payload and `ProtocolMessage`.
+
+As status-go has it since 2026: an SDS channel a community, named by the community's id; the dialect
+of nim-sds, with different hints; ids made of the content alone. 56/STATUS-COMMUNITIES only says
+that there is one. DIVERGES: status-go leaves `sender_id` empty and believes any SDS message. Here
+it is the author's key, and where one is given it must be: a participant that passes on another's
+message (SDS-R) can change neither its author, nor its content, nor its id.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from reliable_channel.spi import NIM, CodecError, HistoryEntry, Message, WireProfile
+
+from . import status_pb2
+from .application import message_id
+from .chats import COMMUNITY_ID_LENGTH, Community
+from .codec import parsed
+from .keys import PublicKey, keccak256
+from .topics import Topic
+
+HISTORY: Final = 10
+"""Messages that each message of nim-sds refers to."""
+_HASH: Final = re.compile(rb"0x[0-9a-fA-F]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class SdsArrival:
+    """An SDS message that is what it says it is."""
+
+    channel_id: str
+    """The community's."""
+    lamport_timestamp: int
+    """In milliseconds; whole seconds from nim-sds."""
+    message_id: str
+    """Of SDS: `0x` and 64 digits, not the id by which Status calls its content."""
+    sender_id: str
+    """The author's public key, `0x04…`; empty from status-go."""
+    content: bytes | None = field(repr=False)
+    """An `ApplicationMetadataMessage`; None for a sync message, which only lists what its sender
+    has."""
+    data: bytes = field(repr=False)
+    """The whole message as it came."""
+    timestamp_ms: int = 0
+    """Of the Waku message."""
+
+
+def sds_message_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
+    """The SDS id of a content, as status-go makes it: Keccak-256 of the content alone, which its
+    author signed together with a clock that grows."""
+    return f"0x{keccak256(content).hex()}"
+
+
+class StatusSdsCodec:
+    """The dialect of nim-sds with status-go's hints: a `RetrievalHint`, with the hash of each
+    segment as text, where a `HistoryEntry` here has 32 bytes.
+
+    Of several hashes only the last is kept, which alone does not bring the message: then a search
+    by time does.
+    """
+
+    def recognises(self, data: bytes) -> bool:
+        """Whether this looks like a message in this dialect."""
+        return NIM.codec.recognises(data)
+
+    def decode(self, data: bytes) -> Message:
+        """Read one message.
+
+        Raises:
+            CodecError: it is none, or a field is beyond its limit.
+        """
+        return _with_hints(NIM.codec.decode(data), _read_hint)
+
+    def encode(self, message: Message) -> bytes:
+        """Write one message.
+
+        Raises:
+            CodecError: the dialect cannot express it.
+        """
+        return NIM.codec.encode(_with_hints(message, _write_hint))
+
+    def assemble(self, message: Message, causal_history: bytes) -> bytes:
+        """Write a message with a causal history that is encoded already.
+
+        Raises:
+            CodecError: the dialect cannot express it.
+        """
+        without_history = replace(message, causal_history=())
+        return NIM.codec.assemble(_with_hints(without_history, _write_hint), causal_history)
+
+    def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
+        """Write one entry of a causal history."""
+        return NIM.codec.encode_causal_entry(_with_hint(entry, _write_hint))
+
+
+STATUS_SDS: Final[WireProfile] = replace(
+    NIM,
+    name="status",
+    codec=StatusSdsCodec(),
+    id_function=sds_message_id,
+    segmentation=None,  # status-go's segments are outside SDS
+    marker=None,
+)
+"""What a channel of a community is made with."""
+
+
+def read_sds(data: bytes, timestamp_ms: int = 0) -> SdsArrival | None:
+    """The SDS message that the bytes are, or None if they are not one, as from plain clients:
+    the two differ in the wire type of their second field."""
+    if not STATUS_SDS.codec.recognises(data):
+        return None
+    try:
+        message = STATUS_SDS.codec.decode(data)
+    except CodecError:
+        return None
+    return SdsArrival(
+        message.channel_id,
+        message.lamport_timestamp or 0,
+        message.message_id,
+        message.sender_id,
+        message.content,
+        data,
+        timestamp_ms,
+    )
+
+
+def what_is_forged(sds: SdsArrival, topic: Topic, author: PublicKey | None) -> str | None:
+    """Why an SDS message is not what it says it is, or None.
+
+    Args:
+        sds: the message.
+        topic: on which it came.
+        author: signer of the content; of the envelope, where there is no content.
+    """
+    channel_id = sds.channel_id
+    if not _is_of(topic, channel_id):
+        return f"of SDS channel {channel_id[:150]!r} on the topic of {topic.id[:150]!r}"
+    if sds.sender_id and (author is None or sds.sender_id != author.hex):
+        return f"its SDS sender is {sds.sender_id[:150]!r}, and it is of {author and author.hex}"
+    # Under another's id it would keep that message from being taken.
+    if sds.content is not None and not _proves_itself(sds.message_id, sds.content, author):
+        return f"its SDS id {sds.message_id[:150]!r} is not that of its content"
+    return None
+
+
+class SdsWrapper:
+    """Wraps messages for one community as status-go does, and keeps nothing for others: its
+    messages refer to what was received last, and so acknowledge it, but nothing is repeated.
+
+    For scripts and tests. A bot has a whole channel.
+    """
+
+    def __init__(self, channel_id: str) -> None:
+        self._channel_id = channel_id
+        self._clock_ms = 0
+        self._history: deque[HistoryEntry] = deque(maxlen=HISTORY)
+
+    def heard(self, sds: SdsArrival) -> None:
+        """Take note of a message of the channel."""
+        if sds.channel_id == self._channel_id and sds.content is not None:
+            self._took(sds.message_id, sds.lamport_timestamp)
+
+    def wrap(self, content: bytes, now_ms: int) -> bytes:
+        """The SDS message with a content, such as `wrap(…).data`."""
+        message_id = sds_message_id("", 0, content)
+        lamport_timestamp = 1000 * (max(now_ms, self._clock_ms) // 1000 + 1)
+        history = tuple(self._history)
+        self._took(message_id, lamport_timestamp)
+        return STATUS_SDS.codec.encode(
+            Message("", message_id, self._channel_id, lamport_timestamp, history, content=content)
+        )
+
+    def _took(self, message_id: str, lamport_timestamp: int) -> None:
+        self._clock_ms = max(self._clock_ms, lamport_timestamp)
+        if all(entry.message_id != message_id for entry in self._history):
+            self._history.append(HistoryEntry(message_id))
+
+
+def _is_of(topic: Topic, channel_id: str) -> bool:
+    """Whether a topic is one of the community that a channel is of."""
+    if len(channel_id) == COMMUNITY_ID_LENGTH and topic.id.startswith(channel_id):
+        return True
+    try:  # status-go wraps requests to join, too
+        return topic == Community.parse(channel_id).requests_topic
+    except ValueError:
+        return False
+
+
+def _proves_itself(sds_id: str, content: bytes, author: PublicKey | None) -> bool:
+    """Whether an id is made of the content. status-go takes the hash of it; a proposed change takes
+    the Status message id, which hashes author and content."""
+    ids = [sds_message_id("", 0, content)]
+    if author is not None:
+        ids.append(message_id(author, content))
+    return sds_id in ids
+
+
+def _with_hints(message: Message, change: Callable[[bytes], bytes | None]) -> Message:
+    if not (message.causal_history or message.repair_request):
+        return message
+    return replace(
+        message,
+        causal_history=tuple(_with_hint(entry, change) for entry in message.causal_history),
+        repair_request=tuple(_with_hint(entry, change) for entry in message.repair_request),
+    )
+
+
+def _with_hint(entry: HistoryEntry, change: Callable[[bytes], bytes | None]) -> HistoryEntry:
+    if entry.retrieval_hint is None:
+        return entry
+    return replace(entry, retrieval_hint=change(entry.retrieval_hint))
+
+
+def _read_hint(hint: bytes) -> bytes | None:
+    message = status_pb2.RetrievalHint()
+    if not parsed(message, hint) or not message.envelope_hashes:
+        return None
+    last = message.envelope_hashes[-1]
+    return bytes.fromhex(last[2:].decode()) if _HASH.fullmatch(last) else None
+
+
+def _write_hint(hint: bytes) -> bytes:
+    return status_pb2.RetrievalHint(
+        envelope_hashes=[f"0x{hint.hex()}".encode()]
+    ).SerializeToString()

@@ -1,0 +1,171 @@
+"""Messages and reports that the application has not confirmed yet.
+
+They are emitted again after a restart. The table is bounded: where nothing is confirmed, the
+oldest are dropped from it.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Final
+
+from ..events import (
+    AcknowledgementSource,
+    AnyEvent,
+    DeliveryFailed,
+    HistoryEntry,
+    MessageAcknowledged,
+    MessageLost,
+    MessageReceived,
+    SendFailed,
+)
+from ..sds.changes import Recorder, Row, Table, Value
+from ..sds.log.entry import LogEntry
+from ..sds.log.log import MessageLog
+
+PENDING_EVENTS: Final = Table(
+    "unconfirmed", (("number", "INTEGER"), ("message_id", "TEXT"), ("event", "TEXT"))
+)
+"""In the order of emission. A message's content is in the log."""
+
+PENDING_EVENTS_LIMIT: Final = 100_000
+"""Unconfirmed deliveries and reports; beyond, the oldest are dropped, a tenth at a time."""
+Report = MessageAcknowledged | DeliveryFailed | SendFailed | MessageLost
+"""The result of a message, emitted once."""
+REPORTS: Final = (MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
+_BY_NAME: Final[dict[str, type[Report]]] = {kind.wire_name: kind for kind in REPORTS}
+
+
+Key = tuple[str, str] | AnyEvent
+"""An event by its kind and message id, or itself where it has none; it may be a copy."""
+
+
+class PendingEvents:
+    """Numbers deliveries and reports, and remembers which event confirms which numbers."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._last = 0
+        self._numbers: OrderedDict[Key, tuple[int, ...]] = OrderedDict()
+        """What the confirmation of an event confirms, oldest event first."""
+        self._rows = 0
+        """Numbers in all of these."""
+        self._dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def delivered(self, event: MessageReceived) -> int:
+        """A message is delivered: number it."""
+        values = {
+            "event": event.wire_name,
+            "position": event.position,
+            "missing": [_packed_entry(entry) for entry in event.missing],
+        }
+        return self._number(event.message_id, values)
+
+    def report(self, event: Report) -> None:
+        """A report is about to be emitted."""
+        values = {"event": event.wire_name} | {
+            field.name: _packed(getattr(event, field.name)) for field in fields(event)
+        }
+        self.account(event, (self._number(event.message_id, values),))
+
+    def account(self, event: AnyEvent, numbers: tuple[int, ...]) -> None:
+        """An event is about to be emitted that accounts for deliveries."""
+        if not numbers:
+            return
+        key = _key(event)
+        self._numbers[key] = self._numbers.get(key, ()) + numbers
+        self._rows += len(numbers)
+        if self._rows > PENDING_EVENTS_LIMIT:
+            self._drop_oldest(self._rows - PENDING_EVENTS_LIMIT + PENDING_EVENTS_LIMIT // 10)
+
+    def confirm(self, event: AnyEvent) -> bool:
+        """The application has handled an event; return whether it was unconfirmed."""
+        numbers = self._numbers.pop(_key(event), ())
+        self._forget(numbers)
+        return bool(numbers)
+
+    def restore(self, rows: Sequence[Row], log: MessageLog) -> Iterator[tuple[AnyEvent, int]]:
+        """What is unconfirmed from before a restart, in order, with its numbers. Messages that
+        retention has trimmed meanwhile are left out."""
+        for number, message_id, values in sorted(rows, key=lambda row: int(row[0] or 0)):
+            assert isinstance(number, int)
+            assert isinstance(message_id, str) and isinstance(values, str)
+            self._last = max(self._last, number)
+            values = json.loads(values)
+            if kind := _BY_NAME.get(values.pop("event")):
+                yield _report(kind, values), number
+            elif entry := log.get(message_id):
+                yield _redelivered(entry, values), number
+            else:
+                self._recorder.delete(PENDING_EVENTS, number)
+
+    def _number(self, message_id: str, values: Mapping[str, object]) -> int:
+        self._last += 1
+        self._recorder.put(PENDING_EVENTS, self._last, message_id, json.dumps(values))
+        return self._last
+
+    def newly_dropped(self) -> int:
+        """How many deliveries and reports were dropped unconfirmed since the last call."""
+        dropped, self._dropped = self._dropped, 0
+        return dropped
+
+    def _drop_oldest(self, rows: int) -> None:
+        while rows > 0:
+            _, numbers = self._numbers.popitem(last=False)
+            self._forget(numbers)
+            rows -= len(numbers)
+            self._dropped += len(numbers)
+
+    def _forget(self, numbers: tuple[int, ...]) -> None:
+        self._rows -= len(numbers)
+        for number in numbers:
+            self._recorder.delete(PENDING_EVENTS, number)
+
+
+def _key(event: AnyEvent) -> Key:
+    message_id = getattr(event, "message_id", None)
+    return (event.wire_name, message_id) if isinstance(message_id, str) else event
+
+
+def _redelivered(entry: LogEntry, values: dict[str, object]) -> MessageReceived:
+    position, missing = values["position"], values["missing"]
+    assert isinstance(position, int) and isinstance(missing, list)
+    return MessageReceived(
+        entry.message_id,
+        entry.sender_id,
+        entry.content,
+        entry.lamport_timestamp,
+        position,
+        tuple(
+            HistoryEntry(message_id, bytes.fromhex(hint) if hint else None, sender_id)
+            for message_id, hint, sender_id in missing
+        ),
+        entry.retrieval_hint,
+        redelivered=True,
+    )
+
+
+def _report(kind: type[Report], values: dict[str, object]) -> Report:
+    if "source" in values:
+        values["source"] = AcknowledgementSource(values["source"])
+    hint = values.get("retrieval_hint")
+    if isinstance(hint, str):
+        values["retrieval_hint"] = bytes.fromhex(hint)
+    return kind(**values)  # type: ignore[arg-type]
+
+
+def _packed_entry(entry: HistoryEntry) -> list[object]:
+    return [entry.message_id, _packed(entry.retrieval_hint), entry.sender_id]
+
+
+def _packed(value: object) -> Value:
+    if isinstance(value, AcknowledgementSource):
+        return value.value
+    if isinstance(value, bytes):
+        return value.hex()
+    assert value is None or isinstance(value, (str, int))
+    return value
