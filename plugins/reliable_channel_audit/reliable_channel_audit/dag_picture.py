@@ -7,8 +7,8 @@ from html import escape
 from typing import Final
 
 from .dag import Said, direct
+from .lines import time_text
 from .plots import COLOURS
-from .shown_time import shown_time
 
 MAX_DRAWN: Final = 60
 """Messages in a picture; of more than that it would show nothing."""
@@ -110,7 +110,7 @@ def _short(sender_id: str) -> str:
 
 
 def _time(at_ms: int) -> str:
-    return shown_time(at_ms, "%H:%M:%S")
+    return time_text(at_ms, "%H:%M:%S")
 
 
 def _colour(lane: int) -> str:

@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 from .facts import message_in
 from .findings import Finding, severity
 from .journals import Noted, Participant, lived, numbered_texts
-from .lines import LOGGED, WIRE_IN, WIRE_OUT, Line
-from .shown_time import shown_moment
+from .lines import LOGGED, WIRE_IN, WIRE_OUT, Line, time_text
 
 AROUND: Final = 2
 """Lines before and after a step that are shown with it."""
@@ -162,9 +161,7 @@ def shown_by(
 
 def show(step: Step) -> str:
     """A step as a line of text."""
-    return (
-        f"{shown_moment(step.at_ms)}  {step.participant_id}  {step.what}  ({step.path}:{step.line})"
-    )
+    return f"{time_text(step.at_ms)}  {step.participant_id}  {step.what}  ({step.path}:{step.line})"
 
 
 def lines_around(path: str, number: int) -> list[str]:
