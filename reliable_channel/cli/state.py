@@ -68,6 +68,7 @@ def listed(
 def check(file: File, as_json: AsJson = False) -> None:
     """Read every row of a file and print what is wrong with it; the exit status is 1 then."""
     from ..state.files import check as check_file
+    from ..state.files import summary
 
     problems = check_file(file)
     if as_json:
@@ -75,7 +76,9 @@ def check(file: File, as_json: AsJson = False) -> None:
     for problem in () if as_json else problems:
         fail(problem)
     if not problems and not as_json:
-        say(f"{file} is sound")
+        copied_at_ms = summary(file).copied_at_ms
+        copy = "" if copied_at_ms is None else f"; it is a copy of {_when(copied_at_ms)}"
+        say(f"{file} is sound{copy}")
     raise typer.Exit(ExitCode.FAILED if problems else ExitCode.DONE)
 
 
