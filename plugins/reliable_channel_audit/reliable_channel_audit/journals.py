@@ -8,6 +8,7 @@ import gzip
 import json
 import re
 import zlib
+from codecs import BOM_UTF8
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -351,7 +352,7 @@ def texts(file: IO[bytes]) -> Iterator[bytes | Line]:
     """The lines from where a file stands; what is too long is passed over unread."""
     while text := file.readline(MAX_LINE_BYTES):
         if len(text) < MAX_LINE_BYTES or text.endswith(b"\n"):
-            yield text
+            yield text.removeprefix(BOM_UTF8)  # which an editor leaves before the first line
             continue
         while rest := file.readline(MAX_LINE_BYTES):
             if rest.endswith(b"\n"):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from reliable_channel.runtime.journal import JOURNAL_FORMAT, Journal
 from reliable_channel_audit import journals
 from reliable_channel_audit.check import check
-from reliable_channel_audit.journals import group_of, journal_files, lived, options_of
+from reliable_channel_audit.journals import group_of, journal_files, lived, options_of, texts
 from reliable_channel_audit.lines import Line, line_of
 from reliable_channel_audit.verdict import Value, Verdict
 from tests.journal_lines import json_lines
@@ -278,3 +279,8 @@ def test_options_are_listed_with_the_seed_of_each_participant(tmp_path: Path) ->
     formats, found = options_of(group)
     assert formats == [JOURNAL_FORMAT]
     assert found == {"bloom_capacity": "60", "seed": "9, 10, 11, 12, 13 and 2 more"}
+
+
+def test_a_byte_order_mark_hides_no_line() -> None:
+    file = BytesIO(b"\xef\xbb\xbf{}\r\n{}\r\n")
+    assert [json.loads(text) for text in texts(file) if isinstance(text, bytes)] == [{}, {}]

@@ -66,7 +66,8 @@ def tell(verdict: "Verdict") -> None:
     from ..verdict import Value
 
     for audit in Audit:
-        cases = f"({verdict.judged.get(audit.value, 0):,} cases)"
+        owed = verdict.judged.get(audit.value, 0)
+        cases = f"({owed:,} cases)"
         value = verdict.of(audit)
         if value is Value.KEPT:
             echo(f"kept    {PROMISES[audit]} {cases}")
@@ -76,8 +77,8 @@ def tell(verdict: "Verdict") -> None:
             echo(f"unknown {PROMISES[audit]}: {why}", style=style)
         else:
             first = next(each for each in verdict.findings if each.audit == audit.value)
-            number, cases = verdict.broken[audit.value], verdict.judged.get(audit.value, 0)
-            count = f"{number:,} of {cases:,}" if number <= cases else counted(number, "time")
+            number = verdict.broken[audit.value]
+            count = f"{number:,} of {owed:,}" if number <= owed else counted(number, "time")
             where = (
                 f"at {first.participant_id}" if first.participant_id else "from an unknown sender"
             )
