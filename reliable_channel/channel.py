@@ -43,6 +43,7 @@ from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
 from .runtime import (
     BudgetFile,
+    ChannelSetup,
     EventReader,
     Follower,
     Observers,
@@ -286,28 +287,14 @@ class ReliableChannel:
                         content_topic=self.content_topic,
                     )
                 )
-            random = Random(self.seed)
             state = await self._open_state(stack)
             transport = await self._connect(stack)
             runtime = Runtime(
+                self._setup(),
                 transport,
-                content_topic=self.content_topic,
-                channel_id=self.channel_id,
-                sender_id=self.sender_id,
-                make_core=partial(make_sync_core, self._plugins, self._sync),
-                # The seed that was drawn stands in the journal, so that a run can be repeated.
-                options=replace(self.options, seed=self.seed),
-                journal=journal,
-                now_ns=self._now_ns,
-                random=random,
-                stages=self._stages,
-                contents=content_chain(self._inner_encryption),
-                signing=self._signing,
-                require_signatures=self.options.require_signatures,
-                budget_file=self._budget_file,
                 state=state,
+                journal=journal,
                 observers=self._observers(),
-                policies=self._policies,
             )
             stack.callback(runtime.close)
             runtime.begin()
@@ -613,6 +600,23 @@ class ReliableChannel:
             make_transport(self._plugins, url, self.channel_id, self.sender_id, self._settings)
             for url in self._nodes
         ]
+
+    def _setup(self) -> ChannelSetup:
+        return ChannelSetup(
+            channel_id=self.channel_id,
+            sender_id=self.sender_id,
+            content_topic=self.content_topic,
+            # The seed that was drawn stands in the journal, so that a run can be repeated.
+            options=replace(self.options, seed=self.seed),
+            make_core=partial(make_sync_core, self._plugins, self._sync),
+            random=Random(self.seed),
+            stages=self._stages,
+            contents=content_chain(self._inner_encryption),
+            policies=self._policies,
+            signing=self._signing,
+            budget_file=self._budget_file,
+            now_ns=self._now_ns,
+        )
 
     def _observers(self) -> Observers | None:
         observers = [(one.plugin, one.call()) for one in self._plugins.registered(Kind.OBSERVER)]

@@ -165,7 +165,8 @@ class MemoryTransport:
     def arrive(self, received: Received) -> None:
         """Take what was broadcast."""
         self._arrived.append(received)
-        self._came.notify()
+        if self._came.waiting:
+            self._came.notify()
 
 
 _named: WeakValueDictionary[tuple[str, str], MemoryNetwork] = WeakValueDictionary()

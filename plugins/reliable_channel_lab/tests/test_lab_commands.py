@@ -18,7 +18,7 @@ from tests.cli.in_process import run
 IMPATIENT = replace(
     draw_scenario(22), settle_within_ms=1, parameters=Parameters(retry_interval_ms=5_000)
 )
-"""Breaks a promise: nobody is that quick."""
+"""Break a promise: no participant is that quick."""
 
 
 def simulate(*arguments: str) -> tuple[int, list[str]]:
