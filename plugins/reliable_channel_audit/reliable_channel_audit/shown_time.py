@@ -1,4 +1,4 @@
-"""Times of journals as text, whatever number another participant wrote."""
+"""Times of journals as text, for any number that another participant wrote."""
 
 from datetime import UTC, datetime
 
