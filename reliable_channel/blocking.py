@@ -25,7 +25,7 @@ from .channel import ReliableChannel, Request
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .errors import ChannelClosed
-from .events import Event
+from .events import AnyEvent
 from .explanation import Explanation
 from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
@@ -232,7 +232,7 @@ class BlockingReliableChannel:
         follower = self._opened().call(partial(self._channel.follow, last=last, own=own))
         return BlockingFollower(self._opened, follower, timeout_s)
 
-    def confirm(self, event: Event) -> None:
+    def confirm(self, event: AnyEvent) -> None:
         """Say that an event was handled, as `ReliableChannel.confirm`."""
         self._opened().call(self._channel.confirm, event)
 
@@ -327,7 +327,7 @@ class BlockingIterator(Iterator[T]):
         return []
 
 
-class BlockingEventReader(BlockingIterator[Event]):
+class BlockingEventReader(BlockingIterator[AnyEvent]):
     """Events of a channel for code without an event loop; as `EventReader`.
 
     The next event confirms the one before.

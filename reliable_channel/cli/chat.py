@@ -13,20 +13,18 @@ from rich.text import Text
 
 from .._program import run
 from .._terminal_text import printable, printable_name
+from ..diagnostics import SyncReceived, TransportDegraded, TransportRecovered
 from ..errors import SdsError, StateError
 from ..events import (
+    AnyEvent,
     DeliveryFailed,
     EphemeralReceived,
-    Event,
     MessageAcknowledged,
     MessageLost,
     MessageReceived,
     MessageSent,
     SendFailed,
     StateDegraded,
-    SyncReceived,
-    TransportDegraded,
-    TransportRecovered,
 )
 from .channel_flags import ChannelArguments, with_channel_flags
 from .console import needs_input, out, terminal_restored
@@ -164,7 +162,7 @@ class Conversation:
                     line.stylize("dim")
                 self.screen.show(line)
 
-    def _follow_history(self, event: Event) -> None:
+    def _follow_history(self, event: AnyEvent) -> None:
         """Find out whether a message is older than this session, by its sender's clock.
 
         To a newcomer Store brings the history, as events. It has ended when a newer message comes.
@@ -200,7 +198,7 @@ class Conversation:
             shown = self.screen.show(text, PENDING)
         self._own.sent(request.message_id, printable(line), shown, _now_ms())
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: AnyEvent) -> None:
         """Follow own messages and signs of others."""
         if isinstance(event, MessageReceived | EphemeralReceived | SyncReceived):
             is_new = event.sender_id not in self._heard_ms
@@ -285,7 +283,7 @@ class Conversation:
         return [name for name in reversed(self._heard_ms) if name != self._channel.sender_id]
 
 
-def _line(event: Event) -> Text | None:
+def _line(event: AnyEvent) -> Text | None:
     match event:
         case MessageReceived(sender_id=sender, content=content, missing=missing):
             return Text.assemble(

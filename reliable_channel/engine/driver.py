@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntFlag
 from typing import Generic, TypeVar
 
-from ..events import Event
+from ..events import AnyEvent
 from ..sds.events import Outgoing
 from .engine import Engine
 from .logged import Logged
@@ -76,13 +76,13 @@ class Driver(ABC, Generic[M]):
         self.finish()
         return was_pending
 
-    def confirm(self, event: Event) -> None:
+    def confirm(self, event: AnyEvent) -> None:
         """The application has handled an event."""
         if self.engine.confirm(event):
             self.note_confirmed(event)
             self.finish()
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: AnyEvent) -> None:
         """Emit an event of the owner, after those that wait to be written."""
         self.engine.emit(event)
         self.finish()
@@ -181,7 +181,7 @@ class Driver(ABC, Generic[M]):
     # -- what a channel and a simulation add -------------------------------------------------------
 
     @abstractmethod
-    def show(self, event: Event | Logged, now_ms: int) -> None:
+    def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
         """Show an event to the journal, the observers and the readers, in this order."""
 
     @abstractmethod
@@ -195,7 +195,7 @@ class Driver(ABC, Generic[M]):
     def note_sent(self, payload: bytes, accepted: Accepted) -> None:
         """A message was accepted, and its step has not ended."""
 
-    def note_confirmed(self, event: Event) -> None:
+    def note_confirmed(self, event: AnyEvent) -> None:
         """An event was confirmed, and its step has not ended."""
 
     @abstractmethod

@@ -10,16 +10,14 @@ from typing import Final, Protocol
 
 from .._contracts.repair_policies import RepairPolicy
 from .._contracts.state_store import Saved
+from ..diagnostics import MessageRejected, PendingEventsDropped, RejectionReason
 from ..errors import OutgoingBufferFull, StateError
 from ..events import (
+    AnyEvent,
     EphemeralDropped,
-    Event,
     MessageReceived,
-    MessageRejected,
     MessageStored,
-    PendingEventsDropped,
     RateLimitReached,
-    RejectionReason,
     SendingMessage,
     StateRolledBack,
 )
@@ -177,17 +175,17 @@ class Engine:
         )
         self.limit: Final = (
             RateLimit(
-                messages_per_epoch=options.rate_limit_messages_per_epoch,
-                epoch_period_s=options.rate_limit_epoch_period_s,
+                messages_per_epoch=options.rate_limit.messages_per_epoch,
+                epoch_period_s=options.rate_limit.epoch_period_s,
                 spent=spent,
                 in_hand=lambda: self.outbox.in_hand,
             )
-            if options.rate_limit_enabled
+            if options.rate_limit.enabled
             else None
         )
         self._rate_limited_until_ms = 0
         self._handled = RecentSet[bytes](HANDLED_HASHES)
-        self._events: list[Event | Logged] = []
+        self._events: list[AnyEvent | Logged] = []
         self._accepted: Accepted | None = None
         self._echoes = 0
         self._cancelled = RecentSet[str](CANCELLED_REMEMBERED)
@@ -237,7 +235,7 @@ class Engine:
             raise OutgoingBufferFull(
                 f"the message has {messages} segments, and {self.core.capacity_left} more own "
                 "messages may wait for an acknowledgement; send again later, or raise "
-                "outgoing_buffer_limit"
+                "limits.outgoing_messages"
             )
         return segments
 
@@ -301,11 +299,11 @@ class Engine:
             self._events += self._translation.refused(message_id, CANCELLED)
         return bool(pending)
 
-    def confirm(self, event: Event) -> bool:
+    def confirm(self, event: AnyEvent) -> bool:
         """The application has handled an event; return whether that changes anything."""
         return self._pending_events is not None and self._pending_events.confirm(event)
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: AnyEvent) -> None:
         """Emit an event of the runtime's own, in its turn."""
         self._events.append(event)
 
@@ -519,7 +517,7 @@ class Engine:
         """The write is over, or was not tried; return the steps whose events are due."""
         unwritten = self.unwritten
         assert unwritten is not None
-        reports: list[Event | None] = [unwritten.reading_failed()]
+        reports: list[AnyEvent | None] = [unwritten.reading_failed()]
         if failure is not None:
             reports.append(unwritten.failed(failure, now_ms))
         elif tried:

@@ -7,15 +7,9 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ..diagnostics import MessagePossiblyAcknowledged
 from ..errors import StateError
-from ..events import (
-    DeliveryFailed,
-    MessageAcknowledged,
-    MessagePossiblyAcknowledged,
-    MessageSent,
-    SendFailed,
-    SendProgress,
-)
+from ..events import DeliveryFailed, MessageAcknowledged, MessageSent, SendFailed, SendProgress
 from ..sds.changes import NO_RECORDER, Recorder, Row, Table
 
 REQUESTS: Final = Table("requests", (("request_id", "TEXT"), ("message_ids", "TEXT")))

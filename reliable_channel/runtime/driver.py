@@ -12,7 +12,7 @@ from ..engine.engine import Engine
 from ..engine.logged import Logged
 from ..engine.outbox import Item
 from ..engine.sync_core import Arrival
-from ..events import Event
+from ..events import AnyEvent
 from ..transport.base import Envelope, Received, Source
 from .event_log import EventLog
 from .event_stream import EventStream
@@ -81,7 +81,7 @@ class Driver(driver.Driver[Received]):
         super().finish(now_ms)
         self.sync_status.notify()
 
-    def show(self, event: Event | Logged, now_ms: int) -> None:
+    def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
         """Show an event, and the journal alone what it notes of the log."""
         if isinstance(event, Logged):
             assert self._journal is not None
@@ -89,7 +89,7 @@ class Driver(driver.Driver[Received]):
         else:
             self.emit_now(event, now_ms)
 
-    def emit_now(self, event: Event, now_ms: int) -> None:
+    def emit_now(self, event: AnyEvent, now_ms: int) -> None:
         """Show an event to the journal, the observers and the readers, at once."""
         if self._journal is not None:
             self._journal.event(event, now_ms)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +9,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from .._message_log import Log
+from ..config import flat
+from ..diagnostics import JournalDegraded, ReaderFellBehind
 from ..engine.engine import Engine, is_restart, spent_in
 from ..engine.rate_limit import Budget
 from ..engine.requests import Accepted
@@ -17,7 +18,7 @@ from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
 from ..engine.sync_core import CoreContext
 from ..errors import StateCorrupt
-from ..events import Event, JournalDegraded, ReaderFellBehind
+from ..events import AnyEvent
 from ..explanation import Explanation
 from ..health import ChannelHealth
 from ..sds.changes import NO_RECORDER, Recorder
@@ -107,7 +108,7 @@ class Runtime:
             spent=spent,
         )
         self._stream = EventStream(
-            options.event_buffer_limit,
+            options.limits.events,
             Backlog(self._content),
             confirm=None if state is None else lambda event: self._driver.confirm(event),
             fell_behind=self._fell_behind,
@@ -274,7 +275,7 @@ class Runtime:
             log if own else None,
         )
 
-    async def confirm(self, event: Event) -> None:
+    async def confirm(self, event: AnyEvent) -> None:
         """The application has handled an event; return once that is written."""
         self._driver.confirm(event)
         if self._writer is not None:
@@ -320,7 +321,7 @@ class Runtime:
         if self._journal is not None and self._journal.gap is not None:
             warnings.append(f"journal: {self._journal.gap.reason}")
         status, unread = self.sync_status.current(), self._stream.behind
-        if unread > self.options.event_buffer_limit:
+        if unread > self.options.limits.events:
             warnings.append(f"a reader of events() is {unread} events behind")
         if status.different_from:
             lost = ", and no participant can repair that" if status.repair_failed else ""
@@ -352,7 +353,7 @@ class Runtime:
             at_ms=now_ms,
             wanted_from_ms=None if goes_on else self._listen_from_ms,
             log_length=len(log),
-            options=asdict(self.options),
+            options=flat(self.options),
             has_store=self._asks_store,
         )
         if goes_on:

@@ -115,7 +115,7 @@ class SdsProtocol:
             signing if require_signatures else None,
         )
         self._recorded_clock: int | None = None
-        if options.retention_ms:
+        if options.limits.retention_ms:
             self.agenda.plan(Slot.TRIM, now_ms)
         # Open to read; only the core writes.
         self.channel_id, self.sender_id = channel_id, sender_id
@@ -228,7 +228,7 @@ class SdsProtocol:
         agenda = self.agenda
         if agenda.is_due(Slot.TRIM, now_ms):
             agenda.plan(Slot.TRIM, now_ms + TRIM_INTERVAL_MS)
-            self.log.forget_before(now_ms - self.options.retention_ms)
+            self.log.forget_before(now_ms - self.options.limits.retention_ms)
         self._sweep_outgoing(now_ms)
         self._sweep_repair(now_ms)
         if self._tuner is not None:

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic
 
+from reliable_channel.diagnostics import SegmentDiscarded
 from reliable_channel.engine import driver
 from reliable_channel.engine.driver import Wake
 from reliable_channel.engine.engine import Engine
@@ -11,13 +12,12 @@ from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
 from reliable_channel.engine.steps import Step
 from reliable_channel.events import (
+    AnyEvent,
     DeliveryFailed,
-    Event,
     MessageAcknowledged,
     MessageLost,
     MessageReceived,
     PayloadDropped,
-    SegmentDiscarded,
     SendFailed,
 )
 from reliable_channel.sds.receiving import Arrival, Outcome
@@ -74,7 +74,7 @@ class Driver(driver.Driver[Packet], Generic[C]):
         self.has_in_hand: Callable[[str], bool] = lambda _: False
         """Whether an own message is on its way to the node."""
         self._rings_at_ms: int | None = None
-        self.tell: Callable[[Event], None] | None = None
+        self.tell: Callable[[AnyEvent], None] | None = None
         """Takes what the application must not miss, where it can confirm."""
         self._notes: deque[_Call] = deque()
         """What the watch learns when the step of that number is on disk."""
@@ -119,7 +119,7 @@ class Driver(driver.Driver[Packet], Generic[C]):
             note(*arguments)
         super().release(steps, now_ms)
 
-    def show(self, event: Event | Logged, now_ms: int) -> None:
+    def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
         """Show an event; where the process died before, have it noted alone that it is on disk."""
         if self.journal is not None and not self.is_over:
             self.journal.emitted(event, now_ms)
@@ -139,7 +139,7 @@ class Driver(driver.Driver[Packet], Generic[C]):
         """Report it to the watch."""
         self.watch.sent(self.core, payload, accepted)
 
-    def note_confirmed(self, event: Event) -> None:
+    def note_confirmed(self, event: AnyEvent) -> None:
         """Report it to the watch once it is on disk."""
         self.when_on_disk(self.watch.confirmed, event)
 

@@ -5,7 +5,7 @@ from typing import Generic
 
 from reliable_channel.engine.engine import is_restart
 from reliable_channel.engine.requests import Accepted
-from reliable_channel.events import Event
+from reliable_channel.events import AnyEvent
 from reliable_channel.state import Saved
 
 from .disk_writer import DiskWriter
@@ -65,7 +65,7 @@ class Process(Generic[C]):
             accepted = driver.send(payload, segments, key)
         driver.when_written(self._answer, answer, accepted)
 
-    def confirm(self, event: Event) -> None:
+    def confirm(self, event: AnyEvent) -> None:
         """The application has handled an event."""
         self.driver.confirm(event)
 

@@ -9,8 +9,9 @@ timestamp and id, and so equal for all members with the same messages.
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from reliable_channel.diagnostics import RepairRequested
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
-from reliable_channel.events import DeliveryFailed, RepairRequested
+from reliable_channel.events import DeliveryFailed
 from reliable_channel.spi import (
     CHANNEL,
     Arrival,
@@ -55,7 +56,7 @@ class SvsCore:
                 "sync='svs' has no signed senders; leave signing and "
                 "require_signatures out, or take sync='sds'"
             )
-        if (interval_ms := context.options.sync_min_interval_ms) < 1:
+        if (interval_ms := context.options.sds_options().sync_min_interval_ms) < 1:
             raise ValueError(
                 "`sync_min_interval_ms` must be at least 1 with sync='svs', which learns from "
                 f"state vectors what it lacks (got {interval_ms})"
