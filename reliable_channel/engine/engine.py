@@ -257,7 +257,7 @@ class Engine:
         self, segments: Sequence[bytes], now_ns: int, idempotency_key: str | None = None
     ) -> Accepted:
         """Accept a message, unless one was under this key."""
-        if (accepted := self.accepted_before(idempotency_key)) is not None:
+        if idempotency_key is not None and (accepted := self._idempotency.get(idempotency_key)):
             return accepted
         message_ids: list[str] = []
         logged: list[Logged] = []
@@ -397,8 +397,8 @@ class Engine:
         `dispatched`, `failed` or `refused` must follow. None where nothing waits, or not before
         `sends_at_ms`.
         """
-        while (outgoing := self.outbox.first) is not None:
-            if self._is_obsolete(outgoing) or self._is_too_much(outgoing, now_ms):
+        while self.outbox.queued and (outgoing := self.outbox.first) is not None:
+            if self._is_obsolete(outgoing) or (outgoing.is_redundant and self._is_too_much(now_ms)):
                 self.outbox.take()
                 self.outbox.done()
                 continue
@@ -419,7 +419,8 @@ class Engine:
 
     def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int, now_ms: int) -> None:
         """A message is out."""
-        self._count_epoch(now_ms)
+        if self.limit is not None:
+            self._count_epoch(now_ms)
         self.outbox.done()
         self.counters.published += 1
         outgoing = item.outgoing
@@ -502,7 +503,9 @@ class Engine:
         self._events, self._accepted = [], None
         if self.unwritten is not None and not self.unwritten.add(step):
             return ()
-        return self._due([step])
+        for each in outgoing:
+            self.outbox.put(each)
+        return [step]
 
     def begin_write(self, now_ms: int, *, at_once: bool = False) -> Changes | None:
         """What to write in one transaction, or None; `end_write` must follow in any case."""
@@ -527,19 +530,15 @@ class Engine:
             elif step.accepted is not None:
                 self._withdraw(step.accepted, reason)
                 withdrawn = True
-        self._due(due)
+        for step in due:
+            for outgoing in step.outgoing:
+                self.outbox.put(outgoing)
         if withdrawn or any(reports):
             self._events += filter(None, reports)
             due += self.end_step(now_ms)
         return due
 
     # -- inside ------------------------------------------------------------------------------------
-
-    def _due(self, steps: list[Step]) -> list[Step]:
-        for step in steps:
-            for outgoing in step.outgoing:
-                self.outbox.put(outgoing)
-        return steps
 
     def _withdraw(self, accepted: Accepted, failure: StateError) -> None:
         """Take back an own message that could not be written: it did not go out, nor did anything
@@ -563,9 +562,9 @@ class Engine:
             and outgoing.message_id not in self.core.unacknowledged
         )
 
-    def _is_too_much(self, outgoing: Outgoing, now_ms: int) -> bool:
-        """Whether the budget is short, and this does without it."""
-        return outgoing.is_redundant and self.limit is not None and self.limit.is_short(now_ms)
+    def _is_too_much(self, now_ms: int) -> bool:
+        """Return True if the budget is too short for a message that is redundant."""
+        return self.limit is not None and self.limit.is_short(now_ms)
 
     def _rate_limited(self, epoch_ends_at_ms: int) -> None:
         """The budget is spent; reported once an epoch."""

@@ -25,7 +25,7 @@ def make_encryption(url: str, channel_id: str) -> Encryption:
     parts = urlsplit(url)
     algorithm = next(name for name in CIPHERS if name == parts.scheme)
     path = Path(unquote(parts.path[1:]))
-    if parts.netloc or parts.query or path == Path():
+    if parts.netloc or parts.query or parts.fragment or path == Path():
         raise ValueError(f"`encryption` must be {ALLOWED} (got {url!r})")
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
