@@ -7,6 +7,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.waku.p2p.service import identity
 from waku import WakuMessage
 from waku.node import DialFailed, EmbeddedNode, NodeOptions, ServiceKind
 from waku.node.metrics import METRICS
@@ -79,7 +80,7 @@ async def test_dials_and_service_nodes_are_counted() -> None:
         async with EmbeddedNode(named, service_nodes=services) as node, caller(node) as http:
             await until(lambda: bool(node.mesh.peers()))
             with pytest.raises(DialFailed):
-                await node.dial("/ip4/127.0.0.1/tcp/2/p2p/" + node.peer_id)
+                await node.dial(f"/ip4/127.0.0.1/tcp/2/p2p/{identity(9).peer_id}")
             found = await samples(http)
             assert found["libp2p_total_dial_attempts_total",] == 2
             assert found["libp2p_successful_dials_total",] == 1
