@@ -5,6 +5,8 @@ not acknowledged) are events, not errors. Transports, encryptions and signings r
 `TransportError`, `DecryptionFailed` and `NotProven` to the channel, which have the same root.
 
 ReliableChannelError
+├── NotAcknowledged         no participant is known to have the message, in time or at all
+├── NoAnswer                no participant answered the question in time
 ├── EncryptionFailed        the given encryption raised an error; nothing was sent
 ├── ChannelClosed           the channel is not open: use it inside `async with`
 ├── ChannelUnavailable      opening failed: the node does not answer, or not as expected
@@ -38,6 +40,8 @@ __all__ = [
     "EmptyContent",
     "EncryptionFailed",
     "MessageIdInUse",
+    "NoAnswer",
+    "NotAcknowledged",
     "OutgoingBufferFull",
     "PluginError",
     "ReliableChannelError",
@@ -49,6 +53,25 @@ __all__ = [
     "StateUnavailable",
     "StateVersionTooNew",
 ]
+
+
+class NotAcknowledged(ReliableChannelError):
+    """No other participant is known to have a message, in time or at all.
+
+    The text says what was missing. The channel still retries it, unless it failed.
+    """
+
+    def __init__(self, message_id: str, what: str) -> None:
+        super().__init__(f"message {message_id} was not acknowledged {what}")
+        self.message_id = message_id
+
+
+class NoAnswer(ReliableChannelError):
+    """No participant answered a question in time; an answer that comes later is `AnswerLate`."""
+
+    def __init__(self, message_id: str, what: str) -> None:
+        super().__init__(f"no participant answered question {message_id} {what}")
+        self.message_id = message_id
 
 
 class EncryptionFailed(ReliableChannelError):

@@ -49,6 +49,8 @@ class Driver:
         """There is something to ask Store for."""
         self.to_catch_up: Final = Notifier()
         """There is, and it does not wait until what was asked for last is looked for again."""
+        self.notice: Callable[[Event, int], None] = lambda event, now_ms: None
+        """Called with each event and the time (ms) after its readers can get it."""
         self.drained: Final = Notifier()
         """The outbox is empty."""
         self._stream = stream
@@ -136,6 +138,7 @@ class Driver:
             for failure in self._observers.emit(event, now_ms):
                 self.emit_now(failure, now_ms)
         self._stream.emit(event)
+        self.notice(event, now_ms)
 
     async def run(self) -> None:
         """Call the engine at its deadlines, for ever."""

@@ -84,6 +84,7 @@ class Runtime:
         self._contents = contents
         self._state = state
         self._listen_from_ms = 0
+        self._holds: Callable[[Event], bool] = lambda event: False
         # Somebody's own clock, such as virtual time, need not keep pace with the computer's.
         elapsed_ns = monotonic_ns if now_ns is time_ns else lambda: 0
         clock = MonotonicWallClock(now_ns, elapsed_ns)
@@ -127,7 +128,7 @@ class Runtime:
         self._stream = EventStream(
             options.event_buffer_limit,
             Backlog(self._content),
-            confirm=None if state is None else self._confirm,
+            confirm=None if state is None else self._confirm_read,
             fell_behind=self._fell_behind,
         )
         self._content_topic, self._channel_id = content_topic, channel_id
@@ -181,6 +182,11 @@ class Runtime:
                 f"the state is damaged: a row is not what this package writes ({error!r}); move it "
                 "away and start without it, or bring back a copy"
             ) from error
+
+    def attach(self, notice: Callable[[Event, int], None], holds: Callable[[Event], bool]) -> None:
+        """Call `notice` with each event and its time (ms). Events that it `holds` are confirmed by
+        `confirm` alone, not by their readers."""
+        self._driver.notice, self._holds = notice, holds
 
     def start(self, tasks: TaskGroup) -> None:
         """Start all tasks; cancel the group to stop them."""
@@ -304,6 +310,14 @@ class Runtime:
             log if own else None,
         )
 
+    def emit(self, event: Event) -> None:
+        """Emit an event that is found out from others, at once."""
+        self._driver.emit_now(event, self._driver.now_ms())
+
+    def now_ms(self) -> int:
+        """Wall-clock time (ms since 1970)."""
+        return self._driver.now_ms()
+
     async def confirm(self, event: Event) -> None:
         """The application has handled an event; return once that is written."""
         self._confirm(event)
@@ -387,6 +401,10 @@ class Runtime:
         )
         if goes_on:
             self._journal.restored(log, now_ms)
+
+    def _confirm_read(self, event: Event) -> None:
+        if not self._holds(event):
+            self._confirm(event)
 
     def _confirm(self, event: Event) -> None:
         if self.engine.confirm(event):
