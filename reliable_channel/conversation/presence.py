@@ -98,7 +98,7 @@ class Presence:
         self.heard(event.sender_id, sign, heard_ms, now_ms)
 
     def heard(self, sender_id: str, sign: Sign, heard_ms: int, now_ms: int) -> None:
-        """Note that a participant was heard; a `heard_ms` that is no time counts as now."""
+        """Note that a participant was heard; a `heard_ms` before 2020 counts as now."""
         if sender_id == self._sender_id:
             return
         heard_ms = min(heard_ms, now_ms) if heard_ms >= EARLIEST_MS else now_ms
