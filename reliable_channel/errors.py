@@ -67,11 +67,15 @@ class NotAcknowledged(ReliableChannelError):
 
 
 class NoAnswer(ReliableChannelError):
-    """No participant answered a question in time; an answer that comes later is `AnswerLate`."""
+    """No participant answered a question in time.
 
-    def __init__(self, message_id: str, what: str) -> None:
+    An answer that comes later is an `AnswerLate` with the same `question_id`.
+    """
+
+    def __init__(self, message_id: str, question_id: bytes, what: str) -> None:
         super().__init__(f"no participant answered question {message_id} {what}")
         self.message_id = message_id
+        self.question_id = question_id
 
 
 class EncryptionFailed(ReliableChannelError):

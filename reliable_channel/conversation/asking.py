@@ -12,12 +12,17 @@ from weakref import WeakValueDictionary
 
 from .._notifier import Notifier
 from ..events import AnswerLate, Event, MessageReceived, MessageUndecodable, QuestionDropped
-from .envelope import QUESTION_ID_BYTES, Envelope, UnreadableEnvelope, decode, is_envelope
+from .ask_pb2 import Envelope
+from .envelope import QUESTION_ID_BYTES, UnreadableEnvelope, decode, is_envelope
 
 QUESTIONS_LIMIT: Final = 1_000
 """Questions that wait to be answered; the oldest are dropped beyond."""
 QUESTIONS_LIMIT_BYTES: Final = 16 * 1024 * 1024
 """The same for their payloads."""
+
+
+ANSWERS_LIMIT: Final = 1_000
+"""Answers to one question; further ones are late."""
 
 
 class Heard(NamedTuple):
@@ -37,12 +42,16 @@ class OpenQuestion:
         self.is_closed = False
         self._answered_by: set[str] = set()
 
-    def take(self, heard: Heard) -> None:
-        """Take an answer; only the first one of each participant counts."""
-        if heard.event.sender_id not in self._answered_by:
-            self._answered_by.add(heard.event.sender_id)
+    def take(self, heard: Heard) -> bool:
+        """Take an answer, the first one of each participant; return whether there is room."""
+        sender_id = heard.event.sender_id
+        if sender_id not in self._answered_by:
+            if len(self._answered_by) >= ANSWERS_LIMIT:
+                return False
+            self._answered_by.add(sender_id)
             self.answers.append(heard)
             self.arrived.notify()
+        return True
 
 
 class Asking:
@@ -71,7 +80,7 @@ class Asking:
         except UnreadableEnvelope as error:
             self._emit(MessageUndecodable(event.message_id, event.sender_id, str(error)))
             return
-        if not heard.envelope.is_answer:
+        if not heard.envelope.asker_id:
             self._question(heard)
         elif heard.envelope.asker_id == self._sender_id:
             self._answer(heard)
@@ -143,9 +152,8 @@ class Asking:
                 self._late(question.answers.popleft())
 
     def _answer(self, heard: Heard) -> None:
-        if (question := self._open.get(heard.envelope.question_id)) is not None:
-            question.take(heard)
-        else:
+        question = self._open.get(heard.envelope.question_id)
+        if question is None or not question.take(heard):
             self._late(heard)
 
     def _late(self, heard: Heard) -> None:

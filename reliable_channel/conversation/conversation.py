@@ -11,7 +11,7 @@ from ..options import ChannelOptions
 from ..runtime import Runtime
 from .acknowledging import Outcomes, Request
 from .asking import Asking, Heard, OpenQuestion
-from .envelope import Envelope, UnreadableEnvelope, decode, encode, is_envelope
+from .envelope import UnreadableEnvelope, decode, encode, is_envelope
 from .presence import Presence
 
 ANSWER_KEY: Final = "reliable_channel.answer/"
@@ -103,7 +103,7 @@ class Conversation:
     ) -> Request:
         """Send a question; if it was sent before a restart, take the answers from the log."""
         was_asked = self.runtime.engine.accepted_before(key) is not None
-        request = await self.send(encode(Envelope(question_id, content)), key)
+        request = await self.send(encode(question_id, content), key)
         if was_asked:
             async for heard in self._answers_in_log(question_id):
                 question.take(heard)
@@ -111,8 +111,8 @@ class Conversation:
 
     async def answer(self, heard: Heard, content: bytes) -> Request:
         """Answer a question of another participant, once."""
-        envelope = Envelope(heard.envelope.question_id, content, heard.event.sender_id)
-        request = await self.send(encode(envelope), _answer_key(heard))
+        payload = encode(heard.envelope.question_id, content, heard.event.sender_id)
+        request = await self.send(payload, _answer_key(heard))
         await self.ignore(heard)
         return request
 
@@ -133,9 +133,10 @@ class Conversation:
                 return heard
             await self.ignore(heard)  # the process ended between the answer and its confirmation
 
-    def no_answer(self, request: Request, within_s: float) -> NoAnswer:
+    def no_answer(self, request: Request, question_id: bytes, within_s: float) -> NoAnswer:
         """Return the error of a question that was not answered in time."""
-        return NoAnswer(request.message_id, f"within {within_s:g} s: {self._why(request)}")
+        what = f"within {within_s:g} s: {self._why(request)}"
+        return NoAnswer(request.message_id, question_id, what)
 
     async def _answers_in_log(self, question_id: bytes) -> AsyncIterator[Heard]:
         async with self.runtime.follow(None, own=False) as follower:
@@ -146,7 +147,7 @@ class Conversation:
                     envelope = decode(entry.content)
                 except UnreadableEnvelope:
                     continue
-                if envelope.is_answer and envelope.question_id == question_id:
+                if envelope.asker_id and envelope.question_id == question_id:
                     event = MessageReceived(
                         entry.message_id,
                         entry.sender_id,

@@ -1,12 +1,11 @@
 """The envelope of questions and answers (`proto/ask.proto`); all other payloads are plain."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from google.protobuf.message import DecodeError
 
 from ..errors import ReliableChannelError
-from .ask_pb2 import Envelope as _Envelope
+from .ask_pb2 import Envelope
 
 MAGIC: Final = 0xA1514352
 VERSION: Final = 1
@@ -16,22 +15,7 @@ _BEGINNING: Final = b"\x0d" + MAGIC.to_bytes(4, "little")
 
 
 class UnreadableEnvelope(ReliableChannelError):
-    """A payload begins as an envelope and is none that this version reads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """A question, or an answer to one."""
-
-    question_id: bytes
-    content: bytes
-    asker_id: str = ""
-    """The participant that asked; empty in a question."""
-
-    @property
-    def is_answer(self) -> bool:
-        """True if it answers a question."""
-        return bool(self.asker_id)
+    """A payload begins as an envelope, and this version cannot read it."""
 
 
 def is_envelope(payload: bytes) -> bool:
@@ -39,14 +23,10 @@ def is_envelope(payload: bytes) -> bool:
     return payload.startswith(_BEGINNING)
 
 
-def encode(envelope: Envelope) -> bytes:
-    """Return the payload that carries an envelope."""
-    return _Envelope(
-        magic=MAGIC,
-        version=VERSION,
-        question_id=envelope.question_id,
-        asker_id=envelope.asker_id,
-        content=envelope.content,
+def encode(question_id: bytes, content: bytes, asker_id: str = "") -> bytes:
+    """Return the payload of a question, or of an answer to `asker_id`."""
+    return Envelope(
+        magic=MAGIC, version=VERSION, question_id=question_id, asker_id=asker_id, content=content
     ).SerializeToString(deterministic=True)
 
 
@@ -57,11 +37,11 @@ def decode(payload: bytes) -> Envelope:
         UnreadableEnvelope: it is damaged, or of another version.
     """
     try:
-        found = _Envelope.FromString(payload)
+        found = Envelope.FromString(payload)
     except DecodeError as error:
         raise UnreadableEnvelope(f"the envelope is damaged: {error}") from error
     if found.version != VERSION:
         raise UnreadableEnvelope(f"the envelope has version {found.version}, not {VERSION}")
     if len(found.question_id) != QUESTION_ID_BYTES:
         raise UnreadableEnvelope(f"a question id has {QUESTION_ID_BYTES} bytes")
-    return Envelope(found.question_id, found.content, found.asker_id)
+    return found

@@ -29,8 +29,8 @@ PARTICIPANTS_LIMIT: Final = 1_000
 EARLIEST_MS: Final = 1_600_000_000_000
 """A smaller Lamport timestamp is no time: its sender counts from 0."""
 Sign = Literal["message", "ephemeral", "sync", "repair_request", "reconciliation"]
-_SIGNS: Final[dict[type, Sign]] = {
-    MessageReceived: "message",
+SIGNS: Final = (EphemeralReceived, SyncReceived, RepairRequestReceived, MessageReconciled)
+_NAMES: Final[dict[type, Sign]] = {
     EphemeralReceived: "ephemeral",
     SyncReceived: "sync",
     RepairRequestReceived: "repair_request",
@@ -71,6 +71,8 @@ class Presence:
         self._emit = emit
         self._now_ms = now_ms
         self._heard: OrderedDict[str, Participant] = OrderedDict()
+        self._present: set[str] = set()
+        """Names of those that are not silent."""
         self._changed = Notifier()
 
     def participants(self) -> tuple[Participant, ...]:
@@ -80,22 +82,14 @@ class Presence:
     @property
     def silent_after_ms(self) -> int | None:
         """Threshold of silence (ms); None if there are no sync messages."""
-        return ROUNDS * self._interval_ms * max(2, 1 + len(self._heard)) or None
+        return ROUNDS * self._interval_ms * max(2, 1 + len(self._present)) or None
 
     def note(self, event: Event, now_ms: int) -> None:
         """Note the sign of life in an event, if there is one."""
-        if (sign := _SIGNS.get(type(event))) is None:
-            return
-        assert isinstance(
-            event,
-            MessageReceived
-            | EphemeralReceived
-            | SyncReceived
-            | RepairRequestReceived
-            | MessageReconciled,
-        )
-        heard_ms = event.lamport_timestamp if isinstance(event, MessageReceived) else now_ms
-        self.heard(event.sender_id, sign, heard_ms, now_ms)
+        if isinstance(event, MessageReceived):
+            self.heard(event.sender_id, "message", event.lamport_timestamp, now_ms)
+        elif isinstance(event, SIGNS):
+            self.heard(event.sender_id, _NAMES[type(event)], now_ms, now_ms)
 
     def heard(self, sender_id: str, sign: Sign, heard_ms: int, now_ms: int) -> None:
         """Note that a participant was heard; a `heard_ms` before 2020 counts as now."""
@@ -111,8 +105,9 @@ class Presence:
         self._heard[sender_id] = Participant(sender_id, heard_ms, sign, is_silent)
         self._heard.move_to_end(sender_id)
         if len(self._heard) > PARTICIPANTS_LIMIT:
-            self._heard.popitem(last=False)
+            self._present.discard(self._heard.popitem(last=False)[0])
         if was_silent and not is_silent:
+            self._present.add(sender_id)
             self._emit(ParticipantSeen(sender_id, sign))
             self._changed.notify()
 
@@ -129,13 +124,15 @@ class Presence:
 
     def _next_silent_ms(self) -> int | None:
         after_ms = self.silent_after_ms
-        present = [one.last_heard_ms for one in self._heard.values() if not one.is_silent]
-        return None if after_ms is None or not present else min(present) + after_ms
+        if after_ms is None or not self._present:
+            return None
+        return min(self._heard[name].last_heard_ms for name in self._present) + after_ms
 
     def _silence(self) -> None:
         after_ms, now_ms = self.silent_after_ms, self._now_ms()
-        for one in list(self._heard.values()):
-            quiet_ms = now_ms - one.last_heard_ms
-            if after_ms is not None and not one.is_silent and quiet_ms >= after_ms:
-                self._heard[one.sender_id] = replace(one, is_silent=True)
-                self._emit(ParticipantSilent(one.sender_id, quiet_ms))
+        for name in sorted(self._present):
+            quiet_ms = now_ms - self._heard[name].last_heard_ms
+            if after_ms is not None and quiet_ms >= after_ms:
+                self._present.discard(name)
+                self._heard[name] = replace(self._heard[name], is_silent=True)
+                self._emit(ParticipantSilent(name, quiet_ms))

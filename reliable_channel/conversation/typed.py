@@ -207,7 +207,7 @@ class Answers(Reader[Answer[T]], Generic[T]):
         assert self.request is not None and self._question is not None
         if self._view.conversation.is_closed:
             raise ChannelClosed("the channel was closed before an answer came")
-        raise self._view.conversation.no_answer(self.request, self._within_s)
+        raise self._view.conversation.no_answer(self.request, self._question_id, self._within_s)
 
     async def _asked(self) -> OpenQuestion:
         if self._question is None:

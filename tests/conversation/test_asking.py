@@ -10,7 +10,7 @@ import pytest
 from pytest_reliable_channel.channels import Channels, Participant
 from reliable_channel import ReliableChannel
 from reliable_channel.conversation import asking
-from reliable_channel.conversation.envelope import Envelope, decode, encode, is_envelope
+from reliable_channel.conversation.envelope import decode, encode, is_envelope
 from reliable_channel.errors import ChannelClosed, NoAnswer
 from reliable_channel.events import AnswerLate, MessageUndecodable, QuestionDropped
 
@@ -33,7 +33,7 @@ def answers_in(participant: Participant) -> Counter[tuple[str, bytes]]:
     return Counter(
         (entry.sender_id, envelope.question_id)
         for entry in participant.channel.log()
-        if is_envelope(entry.content) and (envelope := decode(entry.content)).is_answer
+        if is_envelope(entry.content) and (envelope := decode(entry.content)).asker_id
     )
 
 
@@ -77,7 +77,33 @@ async def test_no_answer_in_time_names_what_was_missing(channels: Channels) -> N
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(shout, bob.channel)
         await alice.until(lambda: late_answers(alice))
+        assert late_answers(alice)[0].question_id == caught.value.question_id
         tasks.cancel_scope.cancel()
+
+
+async def test_long_questions_and_answers_are_cut_and_joined(channels: Channels) -> None:
+    alice, bob = await channels.open(
+        "alice", "bob", segmentation="nim-segmentation", loss=0.2, **AUTO
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shout, bob.channel)
+        answer = await alice.channel.ask(b"x" * 300_000, within_s=HOUR_S)
+        assert answer.content == b"X" * 300_000
+        await alice.channel.send(b"y" * 300_000, wait="acknowledged", within_s=HOUR_S)
+        tasks.cancel_scope.cancel()
+
+
+async def test_answers_to_one_question_are_bounded(
+    channels: Channels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "ANSWERS_LIMIT", 1)
+    alice, bob, carol = await channels.open("alice", "bob", "carol", **AUTO)
+    async with anyio.create_task_group() as tasks:
+        for one in (bob, carol):
+            tasks.start_soon(shout, one.channel)
+        found = [answer async for answer in alice.channel.ask_all(b"x", within_s=60)]
+        tasks.cancel_scope.cancel()
+    assert len(found) == len(late_answers(alice)) == 1
 
 
 async def test_loops_of_a_program_share_the_questions(channels: Channels) -> None:
@@ -126,7 +152,7 @@ async def test_an_open_question_is_answered_once_after_a_restart(channels: Chann
 
 async def test_an_ignored_question_does_not_come_again(channels: Channels) -> None:
     alice, bob = await channels.open("alice", "bob", **AUTO)
-    await alice.send(encode(Envelope(bytes(16), b"spam")))
+    await alice.send(encode(bytes(16), b"spam"))
     await (await anext(bob.channel.questions())).ignore()
     await bob.restart()
     with anyio.move_on_after(600):
@@ -137,7 +163,7 @@ async def test_between_an_answer_and_its_confirmation_the_process_may_end(
     channels: Channels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice, bob = await channels.open("alice", "bob", **AUTO)
-    await alice.send(encode(Envelope(bytes(16), b"hello")))
+    await alice.send(encode(bytes(16), b"hello"))
     question = await anext(bob.channel.questions())
     runtime = bob.channel._opened()
 
@@ -177,7 +203,7 @@ async def test_questions_beyond_the_limit_are_dropped_and_come_after_a_restart(
     alice, bob = await channels.open("alice", "bob", **AUTO)
     questions = bob.channel.questions()
     for number in range(3):
-        await alice.send(encode(Envelope(bytes(15) + bytes([number]), b"%d" % number)))
+        await alice.send(encode(bytes(15) + bytes([number]), b"%d" % number))
     await bob.until(lambda: [e for e in bob.events if isinstance(e, QuestionDropped)])
     contents = [(await anext(questions)).content for _ in range(2)]
     assert contents == [b"1", b"2"]
@@ -189,7 +215,7 @@ async def test_questions_beyond_the_limit_are_dropped_and_come_after_a_restart(
 
 async def test_an_envelope_of_another_version_is_an_event(channels: Channels) -> None:
     alice, bob = await channels.open("alice", "bob", **AUTO)
-    await alice.send(encode(Envelope(bytes(16), b"x")).replace(b"\x10\x01", b"\x10\x02"))
+    await alice.send(encode(bytes(16), b"x").replace(b"\x10\x01", b"\x10\x02"))
     await bob.until(lambda: [e for e in bob.events if isinstance(e, MessageUndecodable)])
     (event,) = [e for e in bob.events if isinstance(e, MessageUndecodable)]
     assert event.sender_id == "alice" and "version 2" in event.reason

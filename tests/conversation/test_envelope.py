@@ -5,34 +5,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reliable_channel.conversation.envelope import (
-    Envelope,
     UnreadableEnvelope,
     decode,
     encode,
     is_envelope,
 )
 
-envelopes = st.builds(Envelope, st.binary(min_size=16, max_size=16), st.binary(), st.text())
+parts = st.tuples(st.binary(min_size=16, max_size=16), st.binary(), st.text())
 
 
-@given(envelopes)
-def test_what_is_encoded_is_decoded(envelope: Envelope) -> None:
-    payload = encode(envelope)
-    assert is_envelope(payload) and decode(payload) == envelope
-    assert envelope.is_answer == bool(envelope.asker_id)
+@given(parts)
+def test_what_is_encoded_is_decoded(parts: tuple[bytes, bytes, str]) -> None:
+    payload = encode(*parts)
+    found = decode(payload)
+    assert is_envelope(payload)
+    assert (found.question_id, found.content, found.asker_id) == parts
 
 
-@given(envelopes, st.data())
+@given(parts, st.data())
 def test_what_is_cut_short_is_unreadable_or_shorter(
-    envelope: Envelope, data: st.DataObject
+    parts: tuple[bytes, bytes, str], data: st.DataObject
 ) -> None:
-    payload = encode(envelope)
+    payload = encode(*parts)
     cut = payload[: data.draw(st.integers(5, len(payload)))]
     try:
         found = decode(cut)
     except UnreadableEnvelope:
         return
-    assert len(found.content) <= len(envelope.content)
+    assert len(found.content) <= len(parts[1])
 
 
 @given(st.text())
@@ -41,7 +41,7 @@ def test_no_text_is_an_envelope(text: str) -> None:
 
 
 def test_golden_bytes() -> None:
-    payload = encode(Envelope(bytes(range(16)), b"half past six", "alice"))
+    payload = encode(bytes(range(16)), b"half past six", "alice")
     assert payload.hex() == (
         "0d524351a110011a10000102030405060708090a0b0c0d0e0f2205616c6963652a0d"
         "68616c66207061737420736978"
@@ -49,8 +49,8 @@ def test_golden_bytes() -> None:
 
 
 def test_a_wrong_version_or_id_is_unreadable() -> None:
-    payload = encode(Envelope(bytes(16), b"x"))
+    payload = encode(bytes(16), b"x")
     with pytest.raises(UnreadableEnvelope, match="version 2"):
         decode(payload.replace(b"\x10\x01", b"\x10\x02"))
     with pytest.raises(UnreadableEnvelope, match="16 bytes"):
-        decode(encode(Envelope(b"short", b"x")))
+        decode(encode(b"short", b"x"))

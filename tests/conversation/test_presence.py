@@ -89,6 +89,8 @@ def test_the_threshold_grows_with_the_group_and_the_number_is_bounded(
     for number in range(20):
         found.note(received(f"p{number}", NOW_MS - 20 + number), NOW_MS)
     assert found.silent_after_ms == ROUNDS * 11_000
+    found.note(received("gone", NOW_MS - 3_600_000), NOW_MS)
+    assert found.silent_after_ms == ROUNDS * 10_000, "those that are silent do not count"
     assert found.participants()[0].sender_id == "p19"
     assert len(found.participants()) == 10
 
