@@ -93,6 +93,21 @@ async def test_long_questions_and_answers_are_cut_and_joined(channels: Channels)
         tasks.cancel_scope.cancel()
 
 
+async def test_a_second_answer_of_a_participant_does_not_count(channels: Channels) -> None:
+    alice, bob = await channels.open("alice", "bob", **AUTO)
+    async with anyio.create_task_group() as tasks:
+
+        async def answer_twice() -> None:
+            question = await anext(bob.channel.questions())
+            question_id = decode(question.event.content).question_id
+            for content in (b"first", b"second"):  # as a service without state after a restart
+                await bob.send(encode(question_id, content, "alice"))
+
+        tasks.start_soon(answer_twice)
+        found = [answer async for answer in alice.channel.ask_all(b"x", within_s=60)]
+    assert [answer.content for answer in found] == [b"first"]
+
+
 async def test_answers_to_one_question_are_bounded(
     channels: Channels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +203,8 @@ async def test_who_asks_again_after_a_kill_gets_the_answer_that_came(channels: C
             with pytest.raises(NoAnswer):
                 await alice.channel.ask(b"hello", within_s=1, idempotency_key="k")
         await alice.until(lambda: late_answers(alice))
+        await alice.send("the next events confirm the answer, so that it does not come again")
+        await channels.sleep(60)
         await alice.crash()
         await alice.start()
         answer = await alice.channel.ask(b"hello", within_s=60, idempotency_key="k")
