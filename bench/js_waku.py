@@ -36,7 +36,7 @@ class JsWaku:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._folder = tempfile.TemporaryDirectory(prefix="sds-bench-")
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")
         self._process = subprocess.Popen(
             [node.node, "--expose-gc", f"--max-old-space-size={HEAP_MIB}", "peer.mjs"],
             cwd=JS,
@@ -62,7 +62,7 @@ class JsWaku:
 
     def setup(self, history: int, causal_history: int, traffic: Sequence[WireMessage]) -> None:
         """Begin with a channel that holds `history` messages and will receive `traffic`."""
-        answer = self._ask(
+        answer = self.ask(
             "setup",
             channelId=CHANNEL_ID,
             causalHistory=causal_history,
@@ -74,41 +74,41 @@ class JsWaku:
 
     def receive(self, start: int, count: int) -> float:
         """CPU microseconds a message for `count` messages, after one that is not timed."""
-        answer = self._ask("receive", start=start, count=count)
+        answer = self.ask("receive", start=start, count=count)
         if answer["delivered"] != count + 1:
             raise JsWakuFailed(f"js-waku delivered {answer['delivered']} of {count + 1} messages")
         return float(answer["us"])
 
     def send(self, payloads: Iterable[bytes]) -> float:
         """CPU microseconds for each payload but the first; a peer acknowledges them afterwards."""
-        return float(self._ask("send", payloads=_base64(payloads))["us"])
+        return float(self.ask("send", payloads=_base64(payloads))["us"])
 
     def leave_unacknowledged(self, payloads: Iterable[bytes]) -> None:
         """Send own messages that are never acknowledged."""
-        self._ask("leaveUnacknowledged", payloads=_base64(payloads))
+        self.ask("leaveUnacknowledged", payloads=_base64(payloads))
 
     def primitives(
         self, traffic: Iterable[WireMessage], ids: Sequence[str], rounds: int
     ) -> dict[str, float]:
         """CPU microseconds a call of encode, decode and the parts of the bloom filter."""
         path = self._file("traffic", traffic)
-        answer = self._ask("primitives", traffic=str(path), ids=ids, rounds=rounds)
+        answer = self.ask("primitives", traffic=str(path), ids=ids, rounds=rounds)
         return {name: float(us) for name, us in answer.items()}
 
     def memory_bytes(self, traffic: Iterable[WireMessage]) -> int:
         """Bytes of heap and buffers that a history of these messages takes, content included."""
-        self._ask("memoryBegin")
+        self.ask("memoryBegin")
         messages = iter(traffic)
         while chunk := list(islice(messages, MESSAGES_PER_FILE)):
-            self._ask("memoryAdd", messages=str(self._file("memory", chunk)))
-        return int(self._ask("memoryEnd")["bytes"])
+            self.ask("memoryAdd", messages=str(self._file("memory", chunk)))
+        return int(self.ask("memoryEnd")["bytes"])
 
     def _file(self, name: str, messages: Iterable[WireMessage]) -> Path:
         path = Path(self._folder.name) / name
         write(path, messages)
         return path
 
-    def _ask(self, command: str, **parameters: object) -> dict[str, Any]:
+    def ask(self, command: str, **parameters: object) -> dict[str, Any]:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         try:

@@ -71,7 +71,7 @@ def resident_bytes() -> int:
     gc.collect()
     statm = Path("/proc/self/statm")
     if statm.is_file():
-        return int(statm.read_text().split()[1]) * resource.getpagesize()
+        return int(statm.read_text(encoding="utf-8").split()[1]) * resource.getpagesize()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 

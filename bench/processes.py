@@ -87,7 +87,7 @@ def _family() -> dict[int, list[str]]:
 
 def _resident(pid: int) -> tuple[str, int]:
     try:
-        status = Path(f"/proc/{pid}/status").read_text()
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     except OSError:
         return "", 0
     lines = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)

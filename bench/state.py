@@ -153,7 +153,7 @@ def _measure(path: Path, messages: int) -> Figures:
 
 
 def _resident_mb() -> float:
-    status = Path("/proc/self/status").read_text()
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
     line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
     return int(line.split()[1]) / 1000
 

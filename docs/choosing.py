@@ -64,7 +64,9 @@ def short_page(page: Path) -> str:
             f"| **{name}** | {purpose} | {cost.bytes_per_message / 1000:.1f} kB "
             f"| {seconds(cost.latency_p95_ms)} | {seconds(cost.acknowledgement_p50_ms)} |"
         )
-    return _SHORT.sub(lambda found: found[1] + "\n".join([*lines, ""]), page.read_text())
+    return _SHORT.sub(
+        lambda found: found[1] + "\n".join([*lines, ""]), page.read_text(encoding="utf-8")
+    )
 
 
 def results(directory: Path = DIRECTORY) -> list[Figure]:

@@ -1,26 +1,32 @@
 """Checks of what a channel is given, so that a mistake is named where it was made and not at the
 first message."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+from unicodedata import is_normalized, normalize
 
 from ._contracts.encryption import Encryption
 from ._contracts.signing import Signing, check_own_name
 from ._plugins.registry import Registry
 from ._plugins.resolve import make_encryption, make_state_store
+from ._terminal_text import is_text
 from .options import OPTION_NAMES, ChannelOptions, OptionValues, PresetName
 from .state import StateStore
 from .transport import Transport
 
 MAX_NAME_CHARACTERS: Final = 1024
+INVISIBLE: Final = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0)))) + "\ufeff"
+"""Control characters, and the byte order mark."""
+_LOGGER: Final = logging.getLogger("reliable_channel")
 
 
 def checked_path(name: str, value: object) -> Path | None:
     """The path of a file, or None.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not of that kind.
     """
     if value is None or isinstance(value, (str, Path)):
         return None if value is None else Path(value)
@@ -28,16 +34,40 @@ def checked_path(name: str, value: object) -> Path | None:
 
 
 def checked_name(name: str, value: object) -> str:
-    """A channel's or a participant's name.
+    """Return a text of 1 to 1024 characters that can be written as UTF-8.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not of that kind.
     """
-    if isinstance(value, str) and 0 < len(value) <= MAX_NAME_CHARACTERS and _is_text(value):
+    if isinstance(value, str) and 0 < len(value) <= MAX_NAME_CHARACTERS and is_text(value):
         return value
     raise ValueError(
         f"`{name}` must be a text of 1 to {MAX_NAME_CHARACTERS} characters (got {value!r})"
     )
+
+
+def checked_id(name: str, value: object) -> str:
+    """Return the id of a channel or participant; warn of one that looks like another id.
+
+    Raises:
+        ValueError: it is not a text, or begins or ends with an invisible character.
+    """
+    checked = checked_name(name, value)
+    bare = checked.strip(INVISIBLE)
+    if bare != checked:
+        raise ValueError(
+            f"`{name}` must not begin or end with control characters (got {checked!r}); write "
+            f"{bare!r}, or remove the line end from the file that it comes from"
+        )
+    if not is_normalized("NFC", checked):
+        _LOGGER.warning(
+            "`%s` is %s: %s looks the same, and is another one, because ids are compared as bytes; "
+            "use the latter (Unicode's form NFC) everywhere",
+            name,
+            ascii(checked),
+            ascii(normalize("NFC", checked)),
+        )
+    return checked
 
 
 def checked_payload(value: object) -> bytes:
@@ -149,15 +179,6 @@ def checked_state(
             f"`state` must be a URL such as sqlite:///path, or a StateStore (got {value!r})"
         )
     return store if store.outlives_channel else None
-
-
-def _is_text(value: str) -> bool:
-    """Whether it can be written as UTF-8: lone surrogates cannot."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _methods(value: object, *names: str) -> list[object]:

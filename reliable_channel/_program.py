@@ -1,14 +1,21 @@
 """Running a program that has channels open, so that a signal closes them."""
 
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar, TypeVarTuple
 
 import anyio
 
+from ._terminal_text import printable
+from .errors import SettingsError
+
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED: Final = 128 + signal.SIGINT
 """Exit status of a program that Ctrl-C ended."""
+
+WRONG_SETTING: Final = 2
+"""Exit status of a program that a wrong setting ended."""
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -29,13 +36,18 @@ def run(
         What `main` returns, or None where SIGTERM ended it.
 
     Raises:
-        SystemExit: SIGINT (Ctrl-C) ended it. The status is 130, as a shell has it.
+        SystemExit: SIGINT (Ctrl-C) ended it. The status is 130, as a shell has it. Or a setting is
+            wrong (`SettingsError`). The status is 2, and standard error has one line.
     """
 
     async def call() -> Result:
         return await main(*arguments)
 
-    return anyio.run(_until_signal, call, backend=backend)
+    try:
+        return anyio.run(_until_signal, call, backend=backend)
+    except SettingsError as error:
+        sys.stderr.write(f"error: {printable(str(error))}\n")
+        raise SystemExit(WRONG_SETTING) from error
 
 
 async def _until_signal(call: Callable[[], Awaitable[Result]]) -> Result | None:

@@ -32,6 +32,18 @@ def printable_name(name: str) -> str:
     return '"' + shown.replace('"', '\\"') + '"'
 
 
+def is_text(value: str) -> bool:
+    """Return True if `value` can be written as UTF-8, which lone surrogates cannot.
+
+    Python makes them of bytes that the locale cannot read: in arguments, variables, file names.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _shown(character: str) -> str:
     if unicodedata.category(character) not in UNSAFE or character in JOINERS:
         return character

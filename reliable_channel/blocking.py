@@ -1,18 +1,23 @@
 """`ReliableChannel` without `async`, for scripts and notebooks: a thin layer over AnyIO's portal.
 
-The channel runs in an event loop in another thread; each call here waits for it. Channels
-without a node share one, so that they meet.
+All channels of a process run in one event loop, in another thread; each call here waits for it. The
+thread keeps no process alive: channels that are left open are closed when the program ends.
 """
 
+import atexit
+import logging
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Lock, Thread
 from typing import Any, Final, Generic, Protocol, Self, TypeVar, Unpack
 
 import anyio
-from anyio.from_thread import BlockingPortal, BlockingPortalProvider, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 
 from ._contracts.encryption import Encryption
 from ._contracts.signing import Signing
@@ -31,12 +36,59 @@ from .sds.log.entry import LogEntry
 from .state import StateStore
 from .transport import Transport
 
+LOGGER: Final = logging.getLogger("reliable_channel")
 T = TypeVar("T")
 OtherT = TypeVar("OtherT")
 T_co = TypeVar("T_co", covariant=True)
 
-_SHARED_LOOP: Final = BlockingPortalProvider()
-"""The event loop of all channels without a node: they share a node, which belongs to one loop."""
+
+class _Loop:
+    """The event loop of this process, and the channels that are open in it."""
+
+    def __init__(self) -> None:
+        self.channels: set[BlockingReliableChannel] = set()
+        self._portal: BlockingPortal | None = None
+        self._guard = Lock()
+
+    def portal(self) -> BlockingPortal:
+        """The way into the loop, which begins with the first channel."""
+        with self._guard:
+            if self._portal is None:
+                begun: Future[BlockingPortal] = Future()
+                run = partial(anyio.run, _live, begun)
+                Thread(target=run, name="reliable_channel.blocking", daemon=True).start()
+                self._portal = begun.result()
+            return self._portal
+
+
+_loop = _Loop()
+
+
+async def _live(begun: "Future[BlockingPortal]") -> None:
+    async with BlockingPortal() as portal:
+        begun.set_result(portal)
+        await portal.sleep_until_stopped()
+
+
+def _close_left_open() -> None:
+    for channel in tuple(_loop.channels):
+        LOGGER.warning(
+            "channel %r was left open, and is closed at the end of the program; use it in `with`, "
+            "or call close()",
+            channel.channel_id,
+        )
+        with suppress(Exception):  # the program is over: nothing is there to catch it
+            channel.close()
+
+
+def _begin_anew() -> None:
+    """Forget the loop in a process that was forked, which has no thread to run it."""
+    global _loop
+    _loop = _Loop()
+
+
+atexit.register(_close_left_open)
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 class BlockingRequest:
@@ -220,19 +272,18 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         self.options = self._channel.options
         self.seed = self._channel.seed
         self.has_node = self._channel.has_node
-        self._exit = ExitStack()
-        self._portal: BlockingPortal | None = None
 
     @classmethod
     def from_config(cls, file: str | Path | None = None, **arguments: Any) -> Self:
         """Return a channel whose arguments come from the environment and a TOML file.
 
         Raises:
-            ValueError, TypeError, PluginError, OSError: as `ReliableChannel.from_config`.
+            SettingsError, TypeError, PluginError: as `ReliableChannel.from_config`.
         """
-        from .config import with_config
+        from .config import settings_named, with_config
 
-        return cls(**with_config(file, arguments))
+        with settings_named():
+            return cls(**with_config(file, arguments))
 
     @classmethod
     def join(cls, invitation: str, *, sender_id: str, **arguments: Any) -> Self:
@@ -251,19 +302,14 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         Raises:
             ChannelUnavailable, StateError: as `ReliableChannel.open`.
         """
-        if self._portal is not None:
-            return
-        with ExitStack() as stack:
-            shared = start_blocking_portal() if self.has_node else _SHARED_LOOP
-            portal = stack.enter_context(shared)
-            stack.enter_context(portal.wrap_async_context_manager(self._channel))
-            self._exit = stack.pop_all()
-        self._portal = portal
+        _loop.portal().call(self._channel.open)
+        _loop.channels.add(self)
 
     def close(self) -> None:
         """Stop, as `ReliableChannel.aclose`; twice does nothing."""
-        self._exit.close()
-        self._portal = None
+        if self in _loop.channels:
+            _loop.channels.discard(self)
+            _loop.portal().call(self._channel.aclose)
 
     def __enter__(self) -> Self:
         self.open()
@@ -373,9 +419,9 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
 
     def health(self) -> ChannelHealth:
         """Whether the channel works at this moment, and why not. Never raises."""
-        if self._portal is None:
-            return self._channel.health()
-        return self._portal.call(self._channel.health)
+        if self in _loop.channels:
+            return _loop.portal().call(self._channel.health)
+        return self._channel.health()
 
     @property
     def dropped_incoming(self) -> int:
@@ -388,9 +434,10 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         self._opened().call(self._channel.cut_off, cut_off)
 
     def _opened(self) -> BlockingPortal:
-        if self._portal is None:
+        self._channel._check_process()
+        if self not in _loop.channels:
             raise ChannelClosed("the channel is not open: use it inside `with`")
-        return self._portal
+        return _loop.portal()
 
 
 class BlockingIterator(Iterator[T]):

@@ -1,20 +1,23 @@
 """`ReliableChannel`, the channel of an application (LIP 173, Reliable Channel API)."""
 
+import logging
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
 from secrets import randbits
+from types import TracebackType
 from typing import Any, Final, NoReturn, Self, Unpack
 
 import anyio
 
 from ._arguments import (
     checked_encryption,
-    checked_name,
+    checked_id,
     checked_options,
     checked_path,
     checked_payload,
@@ -24,6 +27,7 @@ from ._arguments import (
 )
 from ._contracts.encryption import Encryption
 from ._contracts.signing import Signing
+from ._own_task import OwnTask
 from ._plugins.loading import registry_with
 from ._plugins.registry import Kind
 from ._plugins.resolve import make_function, make_sync_core, make_transport, make_wire_profile
@@ -33,7 +37,7 @@ from .conversation.conversation import Conversation
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .engine.sync_core import Policies
-from .errors import ChannelClosed, ChannelUnavailable
+from .errors import ChannelClosed, ChannelUnavailable, LeftOutOfOrder
 from .events import Event
 from .explanation import Explanation
 from .health import ChannelHealth
@@ -60,8 +64,13 @@ from .transport.lossy import LossyTransport
 from .transport.pool import PoolTransport
 from .transport.settings import WakuSettings
 
+_log: Final = logging.getLogger("reliable_channel")
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long closing waits for the transport to publish the last accepted messages."""
+
+
+_blocks: Final[dict[int, list["ReliableChannel"]]] = {}
+"""Channels whose `async with` a task has entered, by the id of the task."""
 
 
 class ReliableChannel(TypedChannel[bytes]):
@@ -132,8 +141,8 @@ class ReliableChannel(TypedChannel[bytes]):
         **values: Unpack[OptionValues],
     ) -> None:
         super().__init__(self._conversing, PLAIN)
-        self.channel_id = checked_name("channel_id", channel_id)
-        self.sender_id = checked_name("sender_id", sender_id)
+        self.channel_id = checked_id("channel_id", channel_id)
+        self.sender_id = checked_id("sender_id", sender_id)
         self._plugins = registry_with(plugins)
         self.options = given = self._made_options(checked_options(preset, options, values))
         self.content_topic = given.content_topic or default_content_topic(channel_id)
@@ -186,7 +195,12 @@ class ReliableChannel(TypedChannel[bytes]):
         self._runtime: Runtime | None = None
         self._conversation: Conversation | None = None
         self._lossy: LossyTransport | None = None
-        self._exit: AsyncExitStack | None = None
+        self._task: OwnTask[None] | None = None
+        self._is_open = False
+        self._process = os.getpid()
+        self._block: anyio.CancelScope | None = None
+        self._ends_block = True
+        """True if an error inside the channel cancels the block of `async with`."""
 
     @classmethod
     def from_config(cls, file: str | Path | None = None, **arguments: Any) -> Self:
@@ -200,13 +214,13 @@ class ReliableChannel(TypedChannel[bytes]):
         names. Names are those of the arguments (docs/operations.md).
 
         Raises:
-            ValueError, TypeError, PluginError: as the constructor; the text names the variable or
-                the file.
-            OSError: the file cannot be read.
+            SettingsError: a value is unusable, or the file cannot be read; the text names it.
+            TypeError, PluginError: as the constructor.
         """
-        from .config import with_config
+        from .config import settings_named, with_config
 
-        return cls(**with_config(file, arguments))
+        with settings_named():
+            return cls(**with_config(file, arguments))
 
     @classmethod
     def join(cls, invitation: str, *, sender_id: str, **arguments: Any) -> Self:
@@ -274,13 +288,29 @@ class ReliableChannel(TypedChannel[bytes]):
     async def open(self) -> None:
         """Connect, subscribe and start; `async with` calls it.
 
+        Any task may open and close a channel, in any order with others, and inside a time limit.
+
         Raises:
             ChannelUnavailable: the node does not answer, or not as a Waku node does.
             StateError: the state cannot be used.
             ValueError: `journal` is a file of another format.
         """
-        if self._exit is not None:
-            return
+        self._check_process()
+        task = self._task
+        if task is None:
+            self._process = os.getpid()
+            task = self._task = OwnTask(self._session(), self._failed)
+            task.start()
+        try:
+            await task.entered()
+        except BaseException:
+            self._task = None
+            await task.leave()
+            raise
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[None]:
+        """From opening to closing, in the channel's own task."""
         async with AsyncExitStack() as stack:
             journal = None
             if self._journal_path is not None:
@@ -328,27 +358,67 @@ class ReliableChannel(TypedChannel[bytes]):
             runtime.start(tasks)
             tasks.start_soon(conversation.presence.run, name="reliable_channel.presence")
             self._runtime, self._conversation = runtime, conversation
-            self._exit = stack.pop_all()
+            self._is_open = True
+            try:
+                yield
+            finally:
+                if not tasks.cancel_scope.cancel_called:  # which a task that failed has done
+                    with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
+                        await runtime.drained()
+                self._is_open = False
 
     async def aclose(self) -> None:
         """Hand the transport what was accepted, then stop everything; twice does nothing.
 
         What the transport does not take within 2 s becomes `send_failed`.
+
+        Raises:
+            Exception: the channel had ended with this error, such as one of a plugin's code.
         """
-        stack, runtime = self._exit, self._runtime
-        if stack is None or runtime is None:
+        task = self._task
+        if task is None or self._is_of_parent:
             return
-        with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
-            await runtime.drained()
-        self._exit = None
-        await stack.aclose()
+        await task.leave()
+        self._task = None
+        if task.failure is not None:
+            raise task.failure
 
     async def __aenter__(self) -> Self:
         await self.open()
+        if self._ends_block:
+            self._block = anyio.CancelScope().__enter__()
+            _blocks.setdefault(anyio.get_current_task().id, []).append(self)
         return self
 
-    async def __aexit__(self, *exc_info: object) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._block is not None:
+            task = anyio.get_current_task().id
+            try:
+                if _blocks.get(task, [None])[-1] is not self:  # trio would leave both
+                    raise RuntimeError("another channel was entered later, or in this task none")
+                self._block.__exit__(kind, error, traceback)
+            except RuntimeError as wrong:
+                raise LeftOutOfOrder(
+                    f"channel {self.channel_id!r} is left by another task than entered it, or "
+                    "before what was entered later in that task; leave it last, or use open() and "
+                    "aclose(), which any task may call in any order"
+                ) from wrong
+            self._block = None
+            _blocks[task].pop()
+            if not _blocks[task]:
+                del _blocks[task]
         await self.aclose()
+
+    def _failed(self, error: Exception) -> None:
+        if self._block is None:
+            _log.error("channel %r ended with an error", self.channel_id, exc_info=error)
+        else:
+            self._block.cancel()  # the end of the block raises the error
 
     def __enter__(self) -> NoReturn:
         raise TypeError(
@@ -502,8 +572,8 @@ class ReliableChannel(TypedChannel[bytes]):
 
         `reliable_channel.health_server.serve_health` serves it to probes.
         """
-        if self._exit is None or self._runtime is None:
-            problem = "the channel is not open"
+        if not self._is_open or self._runtime is None or self._is_of_parent:
+            problem = self._problem() or "the channel is not open"
             return ChannelHealth(self.channel_id, self.sender_id, False, False, (problem,))
         return self._runtime.health()
 
@@ -582,14 +652,36 @@ class ReliableChannel(TypedChannel[bytes]):
     def _opened(self) -> Runtime:
         """The runtime of an open channel."""
         runtime = self._used()
-        if self._exit is None:
-            raise ChannelClosed(f"channel {self.channel_id!r} is closed")
+        if not self._is_open:
+            problem = self._problem()
+            failure = None if self._task is None else self._task.failure
+            raise ChannelClosed(problem or f"channel {self.channel_id!r} is closed") from failure
         return runtime
 
     def _used(self) -> Runtime:
         """The runtime, which can still be read after the channel was closed."""
+        self._check_process()
         if self._runtime is None:
             raise ChannelClosed(
                 f"channel {self.channel_id!r} was not opened: use it inside `async with`"
             )
         return self._runtime
+
+    @property
+    def _is_of_parent(self) -> bool:
+        """True if this process was forked from the one in which the channel was opened."""
+        return self._task is not None and self._process != os.getpid()
+
+    def _check_process(self) -> None:
+        if self._is_of_parent:
+            raise ChannelClosed(self._problem())
+
+    def _problem(self) -> str:
+        """Why the channel cannot be used; empty if it was not opened, or is closed."""
+        if self._is_of_parent:
+            return (
+                f"channel {self.channel_id!r} belongs to process {self._process}, from which this "
+                "one was forked; make another channel in this process"
+            )
+        failure = None if self._task is None else self._task.failure
+        return f"channel {self.channel_id!r} ended with an error: {failure!r}" if failure else ""

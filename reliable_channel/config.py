@@ -9,12 +9,15 @@ environment overrides the file, and the file overrides the preset.
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from ._option_values import OptionValues
+from ._terminal_text import is_text
+from .errors import SettingsError
 
 __all__ = [
     "CHANNEL_NAMES",
@@ -23,6 +26,8 @@ __all__ = [
     "channel_settings",
     "from_text",
     "settings",
+    "settings_named",
+    "variable",
     "with_config",
 ]
 
@@ -62,10 +67,32 @@ def channel_settings(
     """
     found = settings("channel", CHANNEL_NAMES, file, environment)
     for name in CHANNEL_NAMES:
-        # An empty variable is one that a compose file or unit left unset.
-        if text := environment.get(PREFIX + name.upper()):
+        if text := variable(PREFIX + name.upper(), environment):
             found[name] = from_text(name, text, PREFIX + name.upper())
     return found
+
+
+def variable(name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Return a variable without the blanks and line ends that files leave around it.
+
+    An empty one is one that a compose file or unit left unset.
+
+    Raises:
+        ValueError: its bytes are not text in the encoding of the locale.
+    """
+    text = environment.get(name, "").strip()
+    if not is_text(text):
+        raise ValueError(f"`{name}` must be text in the locale's encoding (got {text!r})")
+    return text
+
+
+@contextmanager
+def settings_named() -> Iterator[None]:
+    """Raise `SettingsError` for values and files that cannot be used."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        raise SettingsError(str(error)) from error
 
 
 def with_config(file: str | Path | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,13 +127,13 @@ def settings(
     Raises:
         ValueError, OSError: as `channel_settings`.
     """
-    file = file or environment.get(FILE_VARIABLE)
+    file = file or variable(FILE_VARIABLE, environment)
     if not file:
         return {}
     import tomllib
 
     try:
-        tables = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+        tables = tomllib.loads(Path(file).read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:  # tomllib follows any nesting
         raise ValueError(f"{file} is not a TOML file: {error}") from error
     _check_names(file, "a table of a configuration", tables, TABLES)

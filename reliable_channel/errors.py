@@ -1,15 +1,18 @@
 """The errors of `ReliableChannel`: `except ReliableChannelError` catches all of them.
 
-Wrong arguments raise `ValueError` or `TypeError` at the call. Expected outcomes (lost, rejected,
-not acknowledged) are events, not errors. Transports, encryptions and signings raise
-`TransportError`, `DecryptionFailed` and `NotProven` to the channel, which have the same root.
+Wrong arguments raise `ValueError` or `TypeError` at the call, and those of `from_config`
+`SettingsError`. Expected outcomes (lost, rejected, not acknowledged) are events, not errors.
+Transports, encryptions and signings raise `TransportError`, `DecryptionFailed` and `NotProven` to
+the channel, which have the same root.
 
 ReliableChannelError
 ├── NotAcknowledged         no participant is known to have the message, in time or at all
 ├── NoAnswer                no participant answered the question in time
 ├── EncryptionFailed        the given encryption raised an error; nothing was sent
 ├── ChannelClosed           the channel is not open: use it inside `async with`
+├── LeftOutOfOrder          `async with` is left by another task, or before what it contains
 ├── ChannelUnavailable      opening failed: the node does not answer, or not as expected
+├── SettingsError           the environment or a file has a wrong value; a ValueError, too
 ├── PluginError             a plugin cannot be loaded or used; the text names it
 ├── StateError              the state given with `state=` cannot be used
 │   ├── StateUnavailable    it cannot be read or written now
@@ -39,6 +42,7 @@ __all__ = [
     "ContentTooLong",
     "EmptyContent",
     "EncryptionFailed",
+    "LeftOutOfOrder",
     "MessageIdInUse",
     "NoAnswer",
     "NotAcknowledged",
@@ -46,6 +50,7 @@ __all__ = [
     "PluginError",
     "ReliableChannelError",
     "SdsError",
+    "SettingsError",
     "StateCorrupt",
     "StateError",
     "StateInUse",
@@ -86,8 +91,19 @@ class ChannelClosed(ReliableChannelError):
     """The channel is not open."""
 
 
+class LeftOutOfOrder(ReliableChannelError):
+    """A block of `async with` was not left last; the channel is open as before."""
+
+
 class ChannelUnavailable(ReliableChannelError):
     """The channel could not be opened; the cause says which call to the node failed and why."""
+
+
+class SettingsError(ReliableChannelError, ValueError):
+    """A setting of the environment or of a file is wrong; the text names it and its place.
+
+    `run` prints the text instead of a traceback, and ends the program with exit status 2.
+    """
 
 
 class PluginError(ReliableChannelError):

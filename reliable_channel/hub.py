@@ -1,13 +1,17 @@
 """Many channels through shared nodes with few subscriptions, for bots in hundreds of channels."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, TypedDict, Unpack
 from weakref import WeakSet
 
+from ._contracts.encryption import Encryption
+from ._contracts.signing import Signing
 from .channel import ReliableChannel
-from .options import ChannelOptions
+from .options import ChannelOptions, OptionValues, PresetName, Service
 from .sds.profile import PROFILES, WireProfile
+from .state import StateStore
 from .transport import PoolTransport, Transport, WakuSettings
 from .transport.addresses import LIBP2P, checked_addresses, default_content_topic, masked_address
 from .transport.connect import (
@@ -20,6 +24,31 @@ from .transport.connect import (
 )
 from .transport.hub import Hub
 from .transport.pool import REDUNDANCY
+
+
+class HubSettings(TypedDict, total=False):
+    """Options that all channels of a hub share, as for `ReliableChannel`."""
+
+    pubsub_topic: str | None
+    cluster_id: int
+    num_shards: int
+    service: Service
+    store_peer: str | None
+    ca_file: str | Path | None
+
+
+class HubChannelArguments(OptionValues, total=False):
+    """Arguments of `ReliableChannel` that a channel of a hub takes."""
+
+    encryption: Encryption | str | None
+    signing: Signing | None
+    sync: str
+    state: str | StateStore | None
+    journal: str | Path | None
+    plugins: Sequence[object]
+    now_ns: Callable[[], int]
+    preset: PresetName
+    options: ChannelOptions | None
 
 
 class ChannelHub:
@@ -41,6 +70,7 @@ class ChannelHub:
             `ca_file`, as for `ReliableChannel`.
 
     Raises:
+        TypeError: a hub has no such setting.
         ValueError: an address is malformed, an option out of range, or the network unknown.
     """
 
@@ -51,8 +81,11 @@ class ChannelHub:
         redundancy: int = REDUNDANCY,
         wait_for_node: bool = False,
         network: str | None = None,
-        **settings: Any,
+        **settings: Unpack[HubSettings],
     ) -> None:
+        known = HubSettings.__annotations__
+        if unknown := settings.keys() - known.keys():
+            raise TypeError(f"a hub has no setting `{min(unknown)}`; it has {', '.join(known)}")
         self._redundancy = ChannelOptions(redundancy=redundancy).redundancy
         self._settings = settings
         self._network = network
@@ -68,20 +101,26 @@ class ChannelHub:
         self._hub = Hub(self._connect, lambda data: channel_of(data, self._profiles.values()))
 
     def channel(
-        self, *, channel_id: str, sender_id: str, content_topic: str | None = None, **keywords: Any
+        self, *, channel_id: str, sender_id: str, **keywords: Unpack[HubChannelArguments]
     ) -> ReliableChannel:
-        """Return a channel through this hub; takes the arguments of `ReliableChannel`."""
-        content_topic = content_topic or default_content_topic(channel_id)
+        """Return a channel through this hub; takes the arguments of `ReliableChannel`.
+
+        An error inside it, such as one of a plugin, is logged and raised where its `async with`
+        ends; the other channels go on.
+        """
+        if "redundancy" in keywords:
+            raise TypeError("`redundancy` is one for all channels; give it to the hub")
+        topic = keywords.get("content_topic") or default_content_topic(channel_id)
+        keywords["content_topic"], keywords["redundancy"] = topic, self._redundancy
         if self._network is not None:  # with its limits of a message
             keywords.setdefault("network", self._network)
         channel = ReliableChannel(
             channel_id=channel_id,
             sender_id=sender_id,
-            content_topic=content_topic,
-            transport=self._hub.transport(content_topic, channel_id),
-            redundancy=self._redundancy,
+            transport=self._hub.transport(topic, channel_id),
             **keywords,
         )
+        channel._ends_block = False  # blocks of a hub's channels may be left in any order
         self._profiles[channel.options.profile.name] = channel.options.profile
         self._channels.add(channel)
         return channel

@@ -8,6 +8,7 @@ import pytest
 
 from reliable_channel import BlockingReliableChannel, ReliableChannel
 from reliable_channel.config import CHANNEL_NAMES, channel_settings, settings
+from reliable_channel.errors import SettingsError
 from reliable_channel.options import OptionValues
 
 FILE = """
@@ -113,7 +114,7 @@ def test_a_bad_file_is_named(text: str, problem: str, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"missing\.toml"):
+    with pytest.raises(SettingsError, match=r"missing\.toml"):
         ReliableChannel.from_config(tmp_path / "missing.toml")
 
 
@@ -127,3 +128,36 @@ def test_every_argument_that_a_text_can_give_has_a_name() -> None:
     objects = {"transport", "signing", "plugins", "now_ns"}
     options = {*OptionValues.__annotations__} - {"marker"}
     assert set(CHANNEL_NAMES) == (arguments - objects) | options
+
+
+def test_a_settings_file_of_another_editor_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "channel.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + FILE.replace("\n", "\r\n").encode())
+    assert ReliableChannel.from_config(path).sender_id == "bob"
+
+
+def test_line_ends_and_blanks_around_a_variable_are_not_part_of_it() -> None:
+    environment = {"RELIABLE_CHANNEL_CHANNEL_ID": " orders\r", "RELIABLE_CHANNEL_REDUNDANCY": "2\n"}
+    assert channel_settings(environment=environment) == {"channel_id": "orders", "redundancy": 2}
+
+
+def test_a_variable_that_is_no_text_is_named() -> None:
+    with pytest.raises(ValueError, match=r"`RELIABLE_CHANNEL_SENDER_ID` must be text"):
+        channel_settings(environment={"RELIABLE_CHANNEL_SENDER_ID": "caf\udce9"})
+
+
+@pytest.mark.parametrize("kind", [ReliableChannel, BlockingReliableChannel])
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("REDUNDANCY", "two", "`RELIABLE_CHANNEL_REDUNDANCY` must be a whole number"),
+        ("REDUNDANCY", "0", "`redundancy` must be at least 1"),
+        ("CONFIG", "/nowhere.toml", "No such file"),
+    ],
+)
+def test_a_wrong_setting_has_a_name_of_ours(
+    kind: Any, name: str, text: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"RELIABLE_CHANNEL_{name}", text)
+    with pytest.raises(SettingsError, match=problem):
+        kind.from_config(channel_id="c", sender_id="s")

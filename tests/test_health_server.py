@@ -122,7 +122,7 @@ class ShortOfDescriptors:
     """A listener in a process that has no descriptor left, twice."""
 
     def __init__(self, inner: MultiListener[SocketStream]) -> None:
-        (self._inner,) = inner.listeners
+        (self.inner,) = inner.listeners
         self.failures = 2
 
     async def accept(self) -> SocketStream:
@@ -132,7 +132,7 @@ class ShortOfDescriptors:
             if current_async_library() == "trio":
                 raise anyio.BrokenResourceError from error
             raise error
-        return await self._inner.accept()  # type: ignore[attr-defined, no-any-return]
+        return await self.inner.accept()  # type: ignore[attr-defined, no-any-return]
 
 
 async def test_without_descriptors_it_accepts_again_later(
@@ -157,6 +157,6 @@ async def test_without_descriptors_it_accepts_again_later(
             async with await anyio.connect_tcp("127.0.0.1", port) as client:
                 assert await client.receive() == b"here"
         tasks.cancel_scope.cancel()
-        listener.listeners = [short._inner]
+        listener.listeners = [short.inner]
     assert caplog.text.count("Too many open files") == 1
     assert "a fault of one request" in caplog.text

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reliable_channel import run
+from reliable_channel import ReliableChannel, run
 
 PROGRAM = """
 import sys
@@ -88,3 +88,18 @@ def test_ignored_signals_stay_ignored() -> None:
         assert run(main) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_wrong_setting_ends_a_program_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def main() -> None:
+        async with ReliableChannel.from_config(channel_id="c", sender_id="s"):
+            raise AssertionError("it opens with a wrong setting")
+
+    monkeypatch.setenv("RELIABLE_CHANNEL_REDUNDANCY", "two")
+    with pytest.raises(SystemExit) as ended:
+        run(main)
+    assert ended.value.code == 2
+    told = "error: `RELIABLE_CHANNEL_REDUNDANCY` must be a whole number (got 'two')\n"
+    assert capsys.readouterr().err == told

@@ -74,12 +74,12 @@ def test_applications_have_some_twenty_names() -> None:
 def test_type_checkers_see_the_names_that_are_loaded_on_use() -> None:
     seen = {
         alias.name: node.module
-        for node in ast.walk(ast.parse(SOURCE.read_text()))
+        for node in ast.walk(ast.parse(SOURCE.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.level == 1
         for alias in node.names
         if node.module != "_version"
     }
-    assert seen == reliable_channel._HOME_OF
+    assert seen == reliable_channel._HOME_OF  # noqa: SLF001
     assert set(seen) == set(reliable_channel.__all__)
 
 

@@ -20,11 +20,11 @@ def test_every_name_is_there(name: str) -> None:
 def test_what_type_checkers_see_is_what_there_is() -> None:
     seen = {
         alias.name: node.module
-        for node in ast.walk(ast.parse(SOURCE.read_text()))
+        for node in ast.walk(ast.parse(SOURCE.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.level == 1
         for alias in node.names
     }
-    assert seen == spi._HOME_OF
+    assert seen == spi._HOME_OF  # noqa: SLF001
     assert sorted(spi.__all__) == sorted(seen)
     assert dir(spi) == sorted(spi.__all__)
 

@@ -90,7 +90,7 @@ threads = _Threads()
 def _virtual_clock() -> MockClock:
     """Trio's. Its class is final."""
     clock = MockClock(autojump_threshold=0)
-    jump, has_waited = clock._autojump, False
+    jump, has_waited = clock._autojump, False  # noqa: SLF001
 
     def jump_unless_busy() -> None:
         nonlocal has_waited
@@ -105,7 +105,7 @@ def _virtual_clock() -> MockClock:
             has_waited = False
             jump()
 
-    clock._autojump = jump_unless_busy  # type: ignore[method-assign]
+    clock._autojump = jump_unless_busy  # type: ignore[method-assign]  # noqa: SLF001
     return clock
 
 

@@ -21,6 +21,6 @@ def register_commands(app: typer.Typer) -> None:
     @app.command()
     def tally(journal: Path) -> None:
         """Count the events of a journal."""
-        events = (json.loads(line)["event"] for line in journal.open())
+        events = (json.loads(line)["event"] for line in journal.open(encoding="utf-8"))
         for name, count in Counter(events).most_common():
             typer.echo(f"{count} {name}")

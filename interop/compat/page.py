@@ -50,7 +50,7 @@ def suites_in(folder: Path) -> list[Suite]:
 
 def page_of(suites: Sequence[Suite], reasons: Path = REASONS) -> str:
     """Counts of each suite, then each test."""
-    table = tomllib.loads(reasons.read_text())
+    table = tomllib.loads(reasons.read_text(encoding="utf-8"))
     known, notes = table["reason"], table.get("suite", {})
     lines = []
     for suite in suites:

@@ -52,7 +52,7 @@ class Suite:
     @classmethod
     def load(cls, file: Path) -> Self:
         """Read what `save` wrote."""
-        fields = json.loads(file.read_text())
+        fields = json.loads(file.read_text(encoding="utf-8"))
         return cls(**{**fields, "cases": tuple(Case(**case) for case in fields["cases"])})
 
 

@@ -252,14 +252,25 @@ class BenchNetwork:
     def program(self, name: str, source: Path) -> Container:
         """A Python program of one file, beside the packages of our image, started."""
         python = str(Path(sys.executable).resolve())
-        return self._add(Container, "ours", [], name, entrypoint=[python, "-c", source.read_text()])
+        return self._add(
+            Container,
+            "ours",
+            [],
+            name,
+            entrypoint=[python, "-c", source.read_text(encoding="utf-8")],
+        )
 
     def program_behind_gateway(self, name: str, source: Path) -> Container:
         """The same, with a separate gateway, whose REST address is its one argument; the embedded
         node needs none."""
         node = self.node if self.kind in EMBEDDED else self.gateway(name, "relay")
         python = str(Path(sys.executable).resolve())
-        entrypoint = [python, "-c", source.read_text(), f"http://{node.address}:{REST_PORT}"]
+        entrypoint = [
+            python,
+            "-c",
+            source.read_text(encoding="utf-8"),
+            f"http://{node.address}:{REST_PORT}",
+        ]
         return self._add(Container, "ours", [], name, entrypoint=entrypoint)
 
     def gateway(self, name: str, service: Service = "relay") -> Container:

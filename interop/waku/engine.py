@@ -186,7 +186,7 @@ def _own_pid() -> int | None:
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
     """One run at a time, of all that name this file."""
-    with file.open("w") as lock:
+    with file.open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -73,7 +73,7 @@ def _is_over(run: str, named: Sequence[str] | None) -> bool:
 def _began(pid: int) -> str:
     """When a process began, in the kernel's words; empty where there is none, or no /proc."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
     except OSError:
         return ""
 

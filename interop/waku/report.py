@@ -29,7 +29,7 @@ SERVICES: Final[dict[Service, str]] = {
 
 def write_table(page: Path, results: Mapping[str, Future[tuple[Verdict, float]]]) -> None:
     """Put the results between the page's markers; rows of cells that were not played stay."""
-    _, _, rest = page.read_text().partition(BEGIN)
+    _, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     before = _Before(rest.partition(END)[0].splitlines())
     write_between(page, BEGIN, END, _lines(results, before))
 
@@ -64,11 +64,11 @@ def write_between(page: Path, begin: str, end: str, lines: Iterable[str]) -> Non
     Raises:
         ValueError: the page lacks the markers.
     """
-    before, found_begin, rest = page.read_text().partition(begin)
+    before, found_begin, rest = page.read_text(encoding="utf-8").partition(begin)
     _, found_end, after = rest.partition(end)
     if not (found_begin and found_end):
         raise ValueError(f"{page} lacks {begin} and {end}")
-    page.write_text("\n".join([before + begin, "", *lines, "", end]) + after)
+    page.write_text("\n".join([before + begin, "", *lines, "", end]) + after, encoding="utf-8")
 
 
 def _lines(results: Mapping[str, Future[tuple[Verdict, float]]], before: _Before) -> list[str]:

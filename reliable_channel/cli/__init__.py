@@ -1,6 +1,8 @@
 """The command line: `reliable-channel`, with the extra `[cli]`."""
 
+import os
 import sys
+from io import TextIOWrapper
 from typing import Final, NoReturn
 
 EXTRA: Final = frozenset({"rich", "typer", "uvicorn"})
@@ -8,6 +10,7 @@ EXTRA: Final = frozenset({"rich", "typer", "uvicorn"})
 
 def run() -> NoReturn:
     """Run the command line and end the process; without the extra, say how to install it."""
+    _prepare_streams()
     if sys.argv[1:2] == ["node"]:
         from .early_sockets import bind_early
 
@@ -19,3 +22,17 @@ def run() -> NoReturn:
             raise
         sys.exit(f"error: the command line needs {error.name}: pip install 'reliable-channel[cli]'")
     run_commands()
+
+
+def _prepare_streams() -> None:
+    """Let no character that the locale lacks end a command, nor a stream that is closed."""
+    while (nowhere := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass  # otherwise a state file or socket would be opened in its place
+    os.close(nowhere)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # `chat` refuses such a line

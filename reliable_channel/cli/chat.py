@@ -31,7 +31,7 @@ from ..events import (
     TransportRecovered,
 )
 from .channel_flags import ChannelArguments, with_channel_flags
-from .console import out, terminal_restored
+from .console import needs_input, out, terminal_restored
 from .own_messages import EXPLAINED, OwnMessages
 from .personal import personal_channel
 from .screen import Screen
@@ -81,6 +81,7 @@ def chat(
 
     `/who` shows the participants, `/why` what happened to your messages, `/help` all commands.
     """
+    needs_input()
     if join is not None:
         arguments = arguments.joined(_read(join))
     with terminal_restored():
@@ -202,7 +203,7 @@ class Conversation:
     async def _send(self, line: str) -> None:
         try:
             request = await self._channel.send(line.encode())
-        except (SdsError, StateError) as error:
+        except (SdsError, StateError, UnicodeEncodeError) as error:
             self.screen.show(Text(f"not sent: {error}", "red"))
             return
         shown = None

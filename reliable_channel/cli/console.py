@@ -13,8 +13,17 @@ from rich.text import Text
 from .._terminal_text import printable
 from .exit_codes import ExitCode, code_of, expected_errors
 
-out = Console()
-err = Console(stderr=True)
+
+class PipeConsole(Console):
+    """A console that leaves it to the command what a closed pipe means."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error; rich would exit within the command's tasks."""
+        raise
+
+
+out = PipeConsole()
+err = PipeConsole(stderr=True)
 INDENT = "    "
 
 
@@ -24,6 +33,9 @@ def errors() -> Iterator[None]:
     status = ExitCode.DONE
     try:
         yield
+    except* BrokenPipeError:  # quiet, as other programs in a pipe
+        status = ExitCode.CUT_OFF
+        _give_up_output()
     except* tuple(expected_errors()) as group:
         found = list(leaves(group))
         # Several tasks may fail for one reason.
@@ -34,6 +46,27 @@ def errors() -> Iterator[None]:
         status = status or ExitCode.INTERRUPTED
     if status:
         sys.exit(status)
+
+
+def _give_up_output() -> None:
+    """Let what is still to be written go nowhere: Python would complain at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def needs_input() -> None:
+    """Check that there is a standard input.
+
+    Raises:
+        ValueError: it is closed.
+    """
+    if sys.stdin is None:
+        raise ValueError("standard input is closed; redirect it, or type in a terminal")
 
 
 def text_of(error: BaseException) -> str:

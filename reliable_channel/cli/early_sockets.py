@@ -79,6 +79,6 @@ def _table(file: str | None) -> dict[str, Any]:
         from pathlib import Path
 
         with suppress(OSError, ValueError, RecursionError):
-            found = tomllib.loads(Path(file).read_text(encoding="utf-8")).get("node")
+            found = tomllib.loads(Path(file).read_text(encoding="utf-8-sig")).get("node")
             return found if isinstance(found, dict) else {}
     return {}

@@ -24,6 +24,7 @@ class ExitCode(IntEnum):
     UNKNOWN = 5, "no answer: whether all promises are kept is not known, or nothing was measured"
     DEFECT = 70, "a defect of this program; the traceback says where"
     INTERRUPTED = 130, "interrupted (Ctrl-C)"
+    CUT_OFF = 141, "standard output was closed, as by `head`"
     TERMINATED = 143, "`send`, `demo`: SIGTERM came before the result"
 
 
@@ -33,11 +34,18 @@ def expected_errors() -> dict[type[Exception], ExitCode]:
     counts."""
     from waku.node import ArchiveError
 
-    from ..errors import ChannelUnavailable, ReliableChannelError, SdsError, StateError
+    from ..errors import (
+        ChannelUnavailable,
+        ReliableChannelError,
+        SdsError,
+        SettingsError,
+        StateError,
+    )
 
     return {
         ChannelUnavailable: ExitCode.NO_NODE,
         SdsError: ExitCode.USAGE,
+        SettingsError: ExitCode.USAGE,
         StateError: ExitCode.UNUSABLE,
         ReliableChannelError: ExitCode.UNUSABLE,
         ArchiveError: ExitCode.UNUSABLE,

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from .._terminal_text import is_text
 from .._version import __version__
 from .console import PrintableFormatter, errors
 from .exit_codes import ExitCode
@@ -60,7 +61,12 @@ EXIT_CODES: Final = "\b\nExit status:\n" + "\n".join(
 
 
 class Program(TyperGroup):
-    """The commands, and the packages of those that are not installed."""
+    """The commands; their errors are ours before click takes a closed pipe for its own."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; an error of ours ends it in words."""
+        with errors():
+            return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command of the first word.
@@ -119,6 +125,7 @@ def run() -> NoReturn:
     status: int | str | None = 0
     try:
         with errors():
+            _check_arguments()
             try:
                 command_line()()
             except SystemExit as end:
@@ -129,6 +136,13 @@ def run() -> NoReturn:
         sys.excepthook(*sys.exc_info())
         status = ExitCode.DEFECT
     _leave(status)
+
+
+def _check_arguments() -> None:
+    for argument in sys.argv[1:]:
+        if not is_text(argument):
+            encoding = sys.getfilesystemencoding()
+            raise ValueError(f"an argument must be text in {encoding} (got {argument!r})")
 
 
 def _leave(status: int | str | None) -> NoReturn:

@@ -1,7 +1,6 @@
 """`reliable-channel node`: the embedded Waku node as a server."""
 
 import json
-import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from waku.node.options import Behaviour
 
-from ..config import PREFIX, settings
+from ..config import PREFIX, settings, variable
 from .console import err
 from .early_sockets import BOUND, HOST, PORT
 from .personal import data_directory
@@ -33,7 +32,7 @@ def configured(names: Mapping[str, bool], file: Path | None) -> dict[str, Any]:
     """
     found = settings("node", names, file)
     for name in names:
-        text = os.environ.get(f"{PREFIX}NODE_{name.upper()}")
+        text = variable(f"{PREFIX}NODE_{name.upper()}")
         # Kubernetes sets …_PORT=tcp://10.0.0.1:8645 for a service named reliable-channel-node.
         if text and not (name == "port" and text.startswith("tcp://")):
             found[name] = text.split() if names[name] else text
@@ -222,10 +221,16 @@ def node(
             typer.echo(f"libp2p peers reach it at {address}")
 
     def started(address: str) -> None:
+        told = json.dumps({"event": "listening", "address": address})
+        try:
+            typer.echo(told if as_json else f"listening on {address}")
+        except BrokenPipeError as error:
+            raise OSError(
+                f"standard output is closed, and takes no address ({address}); redirect it to a "
+                "file, or to /dev/null"
+            ) from error
         if as_json:
-            typer.echo(json.dumps({"event": "listening", "address": address}))
             return
-        typer.echo(f"listening on {address}")
         err.print(f"the API is described at {address}/docs; stop with Ctrl-C", style="dim")
 
     named: dict[ServiceKind, str | None] = {

@@ -23,6 +23,7 @@ import typer
 from ..errors import ReliableChannelError
 from ..events import MessageReceived, record
 from .channel_flags import ChannelArguments, with_channel_flags
+from .console import needs_input
 
 if TYPE_CHECKING:
     from ..channel import ReliableChannel
@@ -46,6 +47,7 @@ def peer(
 ) -> None:
     """Take part in a channel: commands are JSON lines on standard input, events on standard
     output."""
+    needs_input()
     anyio.run(_main, arguments, manual_confirm)
 
 
@@ -56,7 +58,7 @@ async def _main(arguments: ChannelArguments, manual_confirm: bool) -> None:
     async with anyio.create_task_group() as writing, channel, anyio.create_task_group() as tasks:
         await tasks.start(_stop_on_signal, tasks.cancel_scope)
         _say("ready", channel_id=channel.channel_id, sender_id=channel.sender_id, seed=channel.seed)
-        writing.start_soon(_write_events, channel, unconfirmed)
+        writing.start_soon(write_events, channel, unconfirmed)
         await _obey(channel, {} if unconfirmed is None else unconfirmed)
         tasks.cancel_scope.cancel()
     _say("stopped")
@@ -64,11 +66,11 @@ async def _main(arguments: ChannelArguments, manual_confirm: bool) -> None:
 
 async def _obey(channel: "ReliableChannel", unconfirmed: dict[str, MessageReceived]) -> None:
     while line := await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True):
-        if line.strip() and not await _obey_line(channel, line, unconfirmed):
+        if line.strip() and not await obey_line(channel, line, unconfirmed):
             return
 
 
-async def _obey_line(
+async def obey_line(
     channel: "ReliableChannel", line: bytes, unconfirmed: dict[str, MessageReceived]
 ) -> bool:
     """Do what one line says and answer it; False where that is to stop."""
@@ -162,12 +164,13 @@ def _entries(channel: "ReliableChannel") -> list[dict[str, object]]:
     ]
 
 
-async def _write_events(
+async def write_events(
     channel: "ReliableChannel", unconfirmed: dict[str, MessageReceived] | None
 ) -> None:
+    """Write each event as a line, and confirm it at once where `unconfirmed` is None."""
     async for event in channel.events(confirm=unconfirmed is None):
         # Written first: what a harness did not read before it ended must be emitted again.
-        _write(record(event, _now_ms()))
+        write(record(event, _now_ms()))
         if unconfirmed is not None and isinstance(event, MessageReceived):
             unconfirmed[event.message_id] = event
         elif unconfirmed is not None:
@@ -187,10 +190,11 @@ async def _stop_on_signal(
 
 
 def _say(event: str, **values: object) -> None:
-    _write({"event": event, "at_ms": _now_ms(), **values})
+    write({"event": event, "at_ms": _now_ms(), **values})
 
 
-def _write(values: dict[str, object]) -> None:
+def write(values: dict[str, object]) -> None:
+    """Write one line of JSON."""
     sys.stdout.write(json.dumps(values, separators=(",", ":")) + "\n")
     sys.stdout.flush()
 

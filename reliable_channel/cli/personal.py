@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from ..errors import StateInUse
+from ..errors import StateInUse, StateUnavailable
 from .channel_flags import ChannelArguments
 from .console import err
 
@@ -53,9 +53,18 @@ async def personal_channel(arguments: ChannelArguments) -> AsyncIterator["Reliab
 
 
 def data_directory() -> Path:
-    """Return where the platform keeps data of applications."""
+    """Return where the platform keeps data of applications.
+
+    Raises:
+        StateUnavailable: this user has no home.
+    """
     if sys.platform in ("darwin", "win32"):
         return Path(typer.get_app_dir(_NAME, roaming=False))
     # An address that is not absolute is to be ignored (XDG Base Directory Specification).
     given = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return (given if given.is_absolute() else Path.home() / ".local" / "share") / _NAME
+    try:
+        return (given if given.is_absolute() else Path.home() / ".local" / "share") / _NAME
+    except RuntimeError as error:
+        raise StateUnavailable(
+            "there is no home directory to keep data in; set XDG_DATA_HOME, or give --state"
+        ) from error

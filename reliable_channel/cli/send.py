@@ -12,7 +12,7 @@ from .._program import run
 from .._terminal_text import printable_name
 from ..events import DeliveryFailed, MessageAcknowledged, MessageSent, SendFailed
 from .channel_flags import ChannelArguments, with_channel_flags
-from .console import err, fail
+from .console import err, fail, needs_input
 from .exit_codes import ExitCode
 from .personal import personal_channel
 
@@ -58,6 +58,8 @@ def send(
     The exit status is 1 when it was refused, or not acknowledged within --wait, and 3 when no node
     took it.
     """
+    if text == "-":
+        needs_input()
     payload = sys.stdin.buffer.read() if text == "-" else text.encode()
 
     async def main() -> ExitCode:

@@ -25,6 +25,7 @@ from ..events import (
 )
 from ..explanation import Explanation
 from ..options import ChannelOptions
+from ..sds.agenda import Agenda
 from ..sds.changes import CHANNEL, NO_CHANGES, NO_RECORDER, Changes, Recorder, Tables, Value
 from ..sds.events import Outgoing, OutgoingKind, RepairRequested
 from ..sds.recent_set import RecentSet
@@ -129,6 +130,8 @@ class Engine:
         spent: Spent | None = None,
     ) -> None:
         self.core = core
+        self.agenda: Final = Agenda()
+        """The deadlines of the engine; the core has its own."""
         self.counters = TransportCounters()
         self.outbox = Outbox()
         self._options = options
@@ -146,7 +149,7 @@ class Engine:
         """The steps that wait to be written; None without state."""
         # What was encrypted inside SDS stands encrypted in the log.
         self.segmentation: Final = segmentation_of(
-            options, None if opens_contents else core.log, recorder
+            options, None if opens_contents else core.log, recorder, self.agenda
         )
         self._pending_events = None if archive is None else PendingEvents(recorder)
         self._requests = Requests(recorder)
@@ -165,6 +168,7 @@ class Engine:
             now_ms=now_ms,
             retrieve_frequency_ms=options.retrieve_frequency_ms,
             has_store=has_store,
+            agenda=self.agenda,
         )
         self.queries: Final = StoreQueries(core, self._repairs, self._message_traces)
         """What to ask Store for; hand `receive` what it gives."""
@@ -467,11 +471,10 @@ class Engine:
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` must be called next."""
-        first_ms = self.core.next_deadline_ms()
-        for due_ms in (self._repairs.next_deadline_ms(), self.segmentation.next_deadline_ms()):
-            if due_ms is not None and (first_ms is None or due_ms < first_ms):
-                first_ms = due_ms
-        return first_ms
+        core_ms, own_ms = self.core.next_deadline_ms(), self.agenda.next_ms
+        if core_ms is None or own_ms is None:
+            return own_ms if core_ms is None else core_ms
+        return min(core_ms, own_ms)
 
     # -- steps -------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ earlier than the policy says; `engine/store_queries.py` makes the looks into Sto
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from .._contracts.repair_policies import (
@@ -17,6 +18,7 @@ from .._contracts.repair_policies import (
     RepairStep,
     StoreState,
 )
+from ..sds.agenda import Agenda, Slot
 from ..sds.events import RepairRequested
 from ..sds.references.incoming import MissingEntry
 from ..sds.timetable import Timetable
@@ -60,6 +62,7 @@ class Repairs:
         now_ms: int,
         retrieve_frequency_ms: int,
         has_store: bool,
+        agenda: Agenda,
     ) -> None:
         self.retrieve_frequency_ms = retrieve_frequency_ms
         self.bytes_from_store = 0
@@ -70,7 +73,8 @@ class Repairs:
         self._plans: dict[str, RepairPlan] = {}
         self._most = SLACK
         """With more plans than these it is looked whether all are still needed."""
-        self._asks = Timetable()
+        self._agenda = agenda
+        self._asks = Timetable(partial(agenda.plan, Slot.RECOVERY))
         """When the policy lets others be asked for what is held."""
         self._store = StoreState(exists=has_store)
         self._others = Peers()
@@ -88,13 +92,9 @@ class Repairs:
             if len(self._plans) > self._most:
                 self.plans(now_ms)
         self._reads_store = False
-        if (first_ms := self._asks.first_ms()) is not None and first_ms <= now_ms:
+        if self._agenda.is_due(Slot.RECOVERY, now_ms):
             for message_id in self._asks.until(now_ms, len(self._asks)):
                 self._ask(self._plans[message_id], now_ms)
-
-    def next_deadline_ms(self) -> int | None:
-        """When `step` must be called next; None where others need not be asked for anything."""
-        return self._asks.first_ms()
 
     def saw(self, event: RepairRequested, now_ms: int) -> None:
         """Take note that the core asked others."""

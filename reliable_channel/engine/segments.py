@@ -15,6 +15,7 @@ from ..events import (
     SegmentDiscarded,
 )
 from ..options import ChannelOptions
+from ..sds.agenda import Agenda, Slot
 from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Value
 from ..sds.log.log import MessageLog
 from ..segmentation import (
@@ -71,10 +72,6 @@ class Segmentation(Protocol):
         """The payload of a message that is whole by itself; else its content."""
         ...
 
-    def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` must be called next."""
-        ...
-
     def on_deadline(self, now_ms: int) -> Iterable[Emitted]:
         """Give up what took too long."""
         ...
@@ -97,10 +94,6 @@ class NoSegmentation:
     def whole(self, content: bytes) -> bytes:
         """The content itself."""
         return content
-
-    def next_deadline_ms(self) -> int | None:
-        """Never."""
-        return None
 
     def on_deadline(self, now_ms: int) -> Iterable[Emitted]:
         """Nothing."""
@@ -134,7 +127,10 @@ class Segments:
         reconstruction_timeout_ms: int,
         log: MessageLog | None = None,
         recorder: Recorder = NO_RECORDER,
+        agenda: Agenda | None = None,
     ) -> None:
+        self.agenda = agenda or Agenda()
+        """Where `Slot.SEGMENTS` is planned: when the oldest half-finished payload is given up."""
         self._log = log
         self._recorder = recorder
         others = [other for other in LAYOUTS if other.name != layout.name]
@@ -203,7 +199,9 @@ class Segments:
             return
         segment, layout = found
         place = _Place(number, received.message_id)
-        for outcome in self._reassembler.add(received.sender_id, segment, now_ms, place):
+        outcomes = self._reassembler.add(received.sender_id, segment, now_ms, place)
+        self._plan()
+        for outcome in outcomes:
             if isinstance(outcome, PayloadReassembled):
                 # Those who send short payloads bare cut long ones all the same.
                 if segment.data_segment_count == 1 or self._form is not None:
@@ -219,14 +217,14 @@ class Segments:
         segment = sniff(content, self._layouts)
         return segment.payload if segment and segment.data_segment_count == 1 else content
 
-    def next_deadline_ms(self) -> int | None:
-        """When the oldest half-finished payload is given up."""
-        return self._reassembler.next_deadline_ms()
-
     def on_deadline(self, now_ms: int) -> Iterator[Emitted]:
         """Give up what took too long."""
-        for outcome in self._reassembler.on_deadline(now_ms):
-            yield _emitted(outcome)
+        outcomes = self._reassembler.on_deadline(now_ms)
+        self._plan()
+        yield from map(_emitted, outcomes)
+
+    def _plan(self) -> None:
+        self.agenda.plan(Slot.SEGMENTS, self._reassembler.next_deadline_ms())
 
     def _heard(self, form: str, received: MessageReceived) -> None:
         """Follow the form of a payload that `received` completes, unless it is a redelivery."""
@@ -243,7 +241,10 @@ class Segments:
 
 
 def segmentation_of(
-    options: ChannelOptions, log: MessageLog | None, recorder: Recorder = NO_RECORDER
+    options: ChannelOptions,
+    log: MessageLog | None,
+    recorder: Recorder = NO_RECORDER,
+    agenda: Agenda | None = None,
 ) -> Segmentation:
     """The segmentation that the options ask for; `log` has the segments as they are."""
     layout = options.segment_layout
@@ -260,6 +261,7 @@ def segmentation_of(
         reconstruction_timeout_ms=options.segment_reconstruction_timeout_ms,
         log=log,
         recorder=recorder,
+        agenda=agenda,
     )
 
 

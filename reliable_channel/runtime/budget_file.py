@@ -31,7 +31,7 @@ class BudgetFile:
     def save(self, spent: Spent) -> None:
         """Write beside, then rename: a crash leaves the old or the new, never half."""
         beside = self._path.with_suffix(".new")
-        with open(beside, "w", opener=private) as file:
+        with open(beside, "w", encoding="utf-8", opener=private) as file:
             json.dump({"epoch_index": spent.epoch_index, "messages": spent.messages}, file)
         beside.replace(self._path)
 

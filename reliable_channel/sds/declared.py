@@ -136,4 +136,4 @@ def texts(kind: type[Any]) -> dict[str, str]:
 @cache
 def _parsed(module: str) -> ast.Module:
     """The syntax of a module: `inspect.getsource` would parse it once for each class."""
-    return ast.parse(Path(str(sys.modules[module].__file__)).read_text())
+    return ast.parse(Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 from collections import deque
 
+from .agenda import Slot
 from .events import MessageLost, MessageReceived
 from .log.entry import LogEntry
 from .message import HistoryEntry, MessageKind
@@ -18,7 +19,6 @@ class Delivery:
 
     def __init__(self, state: ChannelState) -> None:
         self._state = state
-        self.sweep_at_ms: int | None = None
 
     def deliver(self, first: ParkedMessage) -> None:
         """Deliver a message, and those whose last dependency it was (LIP 109, Deliver Message).
@@ -109,11 +109,12 @@ class Delivery:
                     if dependency in stuck.unmet:
                         reason = "it waits for a message that waits for it"
                         self.give_up(HistoryEntry(dependency), reason, Trigger.CYCLE)
-        self.sweep_at_ms = None
+        state.agenda.plan(Slot.SWEEP, None)
         if buffer.parked or buffer.missing or buffer.queued or state.joining.presumed:
             self.plan_sweep(now_ms)
 
     def plan_sweep(self, now_ms: int) -> None:
         """See that a sweep comes, now that something waits."""
-        if self.sweep_at_ms is None:
-            self.sweep_at_ms = now_ms + self._state.options.sweep_in_buf_interval_ms
+        agenda = self._state.agenda
+        if not agenda.is_planned(Slot.SWEEP):
+            agenda.plan(Slot.SWEEP, now_ms + self._state.options.sweep_in_buf_interval_ms)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from .agenda import Agenda, Slot
 from .bloom import BloomForm, BloomLayout, BloomParameters, Probes, contains
 from .bloom_hash import HashPair
 from .changes import NO_RECORDER, Recorder, Row, Table
@@ -113,7 +114,10 @@ class OutgoingBuffer:
         possibly_acknowledged_interval_ms: int,
         retry_policy: RetryPolicy = fixed,
         recorder: Recorder = NO_RECORDER,
+        agenda: Agenda | None = None,
     ) -> None:
+        self.agenda = agenda or Agenda()
+        """Where `Slot.RETRY` is planned."""
         self._recorder = recorder
         self._retry_policy = retry_policy
         self.entries: dict[str, OutgoingEntry] = {}
@@ -149,6 +153,7 @@ class OutgoingBuffer:
             entry.attempts += 1
             interval_ms = self._interval_ms(entry, possibly_acknowledged=bool(entry.possible_acks))
             self._schedule(entry, now_ms + interval_ms)
+            self._plan()
             self._record(entry)
 
     def remove(self, message_ids: Iterable[str]) -> list[OutgoingEntry]:
@@ -161,6 +166,8 @@ class OutgoingBuffer:
         for places in self._places.values():
             for entry in removed:
                 places.remove(entry.message_id)
+        if removed:
+            self._plan()
         return removed
 
     def any_in(self, layout: BloomLayout, words: bytes) -> bool:
@@ -183,6 +190,7 @@ class OutgoingBuffer:
                 entry.possible_acks.add(sender_id)
                 self._record(entry)
                 found.append(entry)
+        self._plan()
         return found
 
     def due(self, now_ms: int) -> list[OutgoingEntry]:
@@ -194,17 +202,8 @@ class OutgoingBuffer:
             if entry is not None and entry.due_ms == due_ms:
                 entry.due_ms = None
                 found.append(entry)
+        self._plan()
         return sorted(found, key=lambda entry: bool(entry.possible_acks))
-
-    def next_deadline_ms(self) -> int | None:
-        """When the next retry is due."""
-        while self._timetable:
-            due_ms, message_id = self._timetable[0]
-            entry = self.entries.get(message_id)
-            if entry is not None and entry.due_ms == due_ms:
-                return due_ms
-            heapq.heappop(self._timetable)
-        return None
 
     def partition(self) -> tuple[list[str], list[str]]:
         """The ids of unacknowledged and of possibly acknowledged messages."""
@@ -238,6 +237,7 @@ class OutgoingBuffer:
             self.entries[message_id] = entry
             if attempts:
                 self._schedule(entry, due_ms if isinstance(due_ms, int) else now_ms)
+        self._plan()
 
     def undispatched(self) -> list[OutgoingEntry]:
         """The messages that never went out."""
@@ -260,3 +260,15 @@ class OutgoingBuffer:
     def _schedule(self, entry: OutgoingEntry, due_ms: int) -> None:
         entry.due_ms = due_ms
         heapq.heappush(self._timetable, (due_ms, entry.message_id))
+
+    def _plan(self) -> None:
+        """Plan the next retry."""
+        timetable, first_ms = self._timetable, None
+        while timetable:
+            due_ms, message_id = timetable[0]
+            entry = self.entries.get(message_id)
+            if entry is not None and entry.due_ms == due_ms:
+                first_ms = due_ms
+                break
+            heapq.heappop(timetable)
+        self.agenda.plan(Slot.RETRY, first_ms)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from .agenda import Agenda, Slot
 from .changes import CHANNEL, NO_RECORDER, Changes, LogKey, Recorder, Tables
 from .delivery import Delivery
 from .events import (
@@ -84,18 +85,21 @@ class SdsProtocol:
     ) -> None:
         self.options = options = options or profile.options
         self.profile = profile
-        self._tuner = _tuner(options, profile, random) if options.self_tuning else None
+        self.agenda = Agenda()
+        """When `on_deadline` must be called next: `agenda.next_ms`."""
+        self._tuner = _tuner(options, profile, random, self.agenda) if options.self_tuning else None
         if self._tuner is not None:
             timer: SyncTimer = self._tuner.sync_timer
         else:
             schedule = make_schedule(options.sync_schedule, options.sync_min_interval_ms, random)
-            timer = SyncTimer(schedule)
+            timer = SyncTimer(schedule, self.agenda)
         self._state = state = ChannelState(
             channel_id=channel_id,
             sender_id=sender_id,
             options=options,
             profile=profile,
             sync_timer=timer,
+            agenda=self.agenda,
             now_ms=now_ms,
             recorder=recorder,
             archive=archive,
@@ -113,11 +117,9 @@ class SdsProtocol:
             self._listen_to,
             signing if require_signatures else None,
         )
-        self._repair_sync_not_before_ms = 0
-        self._sends_syncs = bool(options.sync_min_interval_ms) or not profile.refers_to_syncs
-        """Else requests ride on content alone."""
         self._recorded_clock: int | None = None
-        self._trim_at_ms = now_ms
+        if options.retention_ms:
+            self.agenda.plan(Slot.TRIM, now_ms)
         # Open to read; only the core writes.
         self.channel_id, self.sender_id = channel_id, sender_id
         self.clock, self.log, self.bloom_filter = state.clock, state.log, state.bloom_filter
@@ -222,52 +224,34 @@ class SdsProtocol:
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` must be called next, or None while there is nothing to wait for."""
-        first_ms = self._trim_at_ms if self.options.retention_ms else None
-        if self._sends_syncs and (due_ms := self.repair_requests.next_deadline_ms()) is not None:
-            due_ms = max(due_ms, self._repair_sync_not_before_ms)
-            first_ms = due_ms if first_ms is None else min(first_ms, due_ms)
-        # Called after each step: a loop, not a generator in `min`.
-        for due_ms in (
-            self._state.sync_timer.due_ms,
-            self._delivery.sweep_at_ms,
-            self._references.due_ms,
-            self.outgoing_buffer.next_deadline_ms(),
-            self.repair_responses.next_deadline_ms(),
-            *(() if self._tuner is None else self._tuned_deadlines(self._tuner)),
-        ):
-            if due_ms is not None and (first_ms is None or due_ms < first_ms):
-                first_ms = due_ms
-        return first_ms
+        return self.agenda.next_ms
 
     def on_deadline(self, now_ms: int) -> None:
         """Do all that is due."""
-        if self.options.retention_ms and self._trim_at_ms <= now_ms:
-            self._trim_at_ms = now_ms + TRIM_INTERVAL_MS
+        agenda = self.agenda
+        if agenda.is_due(Slot.TRIM, now_ms):
+            agenda.plan(Slot.TRIM, now_ms + TRIM_INTERVAL_MS)
             self.log.forget_before(now_ms - self.options.retention_ms)
         self._sweep_outgoing(now_ms)
         self._sweep_repair(now_ms)
         if self._tuner is not None:
             self._sweep_copies(self._tuner, now_ms)
             self._reconcile(now_ms)
-        if (follow_ms := self._references.due_ms) is not None and follow_ms <= now_ms:
+        if agenda.is_due(Slot.FOLLOW, now_ms):
             self._references.follow(now_ms)
-        sweep_at_ms, sync_at_ms = self._delivery.sweep_at_ms, self._state.sync_timer.due_ms
-        if sweep_at_ms is not None and sweep_at_ms <= now_ms:
+        sync_is_due = agenda.is_due(Slot.SYNC, now_ms)
+        if agenda.is_due(Slot.SWEEP, now_ms):
             self._sweep_incoming(now_ms)
         # SDS-R, Periodic Sync: a due request is sent whether or not others sent a sync lately.
-        asks = (
-            self._sends_syncs
-            and self.repair_requests.is_due(now_ms)
-            and self._repair_sync_not_before_ms <= now_ms
-        )
-        if asks or (sync_at_ms is not None and sync_at_ms <= now_ms):
+        asks = agenda.is_due(Slot.REPAIR_REQUEST, now_ms)
+        if asks or sync_is_due:
             self._state.sync_timer.restart(SyncTrigger.OWN_SYNC, now_ms)
             self.send_sync(now_ms)
         if asks:
             pause_ms = self.options.repair.sweep_interval_ms
             if self._tuner is not None:
                 pause_ms = self._tuner.request_pause_ms(now_ms)
-            self._repair_sync_not_before_ms = now_ms + pause_ms
+            self.repair_requests.pause(now_ms + pause_ms)
 
     def _sweep_outgoing(self, now_ms: int) -> None:
         """Send again what is due; give up, with an event, what was sent often enough."""
@@ -295,13 +279,6 @@ class SdsProtocol:
         for message_id in tuner.take_copies(now_ms):
             if data := self._state.held(message_id):
                 self._state.broadcast(OutgoingKind.REPAIR, message_id, data, is_redundant=True)
-
-    def _tuned_deadlines(self, tuner: "Tuner") -> Sequence[int | None]:
-        reconciliation = self._state.reconciliation
-        return (
-            tuner.next_copy_ms(),
-            None if reconciliation is None else reconciliation.next_deadline_ms(),
-        )
 
     def _reconcile(self, now_ms: int) -> None:
         if (reconciliation := self._state.reconciliation) is None:
@@ -438,10 +415,16 @@ class SdsProtocol:
         )
 
 
-def _tuner(options: SdsOptions, profile: WireProfile, random: Random) -> "Tuner":
+def _tuner(options: SdsOptions, profile: WireProfile, random: Random, agenda: Agenda) -> "Tuner":
     from .adaptive.tuner import Tuner  # most channels do without
 
-    return Tuner(options, profile.repair_timers, random, has_filters=profile.refers_to_syncs)
+    return Tuner(
+        options,
+        profile.repair_timers,
+        random,
+        has_filters=profile.refers_to_syncs,
+        agenda=agenda,
+    )
 
 
 def _drain(queue: deque[_T]) -> Iterator[_T]:

@@ -7,6 +7,7 @@ rate of `ReferenceBudget`, and where they are too many they leave in batches.
 from collections import Counter
 from collections.abc import Iterable
 
+from .agenda import Slot
 from .delivery import Delivery
 from .dialects import Codec
 from .events import MessageMissing, ReferencesDropped
@@ -29,8 +30,6 @@ class ReferenceSearch:
     """Decides which references are followed, and when."""
 
     def __init__(self, state: ChannelState, delivery: Delivery) -> None:
-        self.due_ms: int | None = None
-        """When those that wait may be followed."""
         self._state = state
         self._delivery = delivery
         self._budget = ReferenceBudget(state.options.limits.participants)
@@ -94,7 +93,7 @@ class ReferenceSearch:
                 self._budget.spend(payer, len(chosen), now_ms)
                 self._follow(batch, chosen, now_ms)
         self.bound()
-        self.due_ms = None
+        self._state.agenda.plan(Slot.FOLLOW, None)
         self._plan(now_ms)
 
     def bound(self) -> None:
@@ -213,8 +212,9 @@ class ReferenceSearch:
                 on_transition(message_id, event)
 
     def _plan(self, now_ms: int) -> None:
-        if self.due_ms is None and self._state.incoming_buffer.queued:
-            self.due_ms = now_ms + FOLLOW_INTERVAL_MS
+        agenda = self._state.agenda
+        if self._state.incoming_buffer.queued and not agenda.is_planned(Slot.FOLLOW):
+            agenda.plan(Slot.FOLLOW, now_ms + FOLLOW_INTERVAL_MS)
 
     def _report(self, dropped: Counter[str], reason: str) -> None:
         for sender_id, count in (+dropped).items():

@@ -7,6 +7,7 @@ from . import states
 from .acknowledgements import AcknowledgementReview, Participants
 from .adaptive.causal_frontier import Heads
 from .adaptive.comparison import STABLE_MS, LogComparison
+from .agenda import Agenda
 from .bloom import RollingBloomFilter
 from .changes import NO_RECORDER, Recorder, Table
 from .events import Outgoing, OutgoingKind, SdsEvent
@@ -52,6 +53,7 @@ class ChannelState:
         options: SdsOptions,
         profile: WireProfile,
         sync_timer: SyncTimer,
+        agenda: Agenda,
         now_ms: int,
         recorder: Recorder = NO_RECORDER,
         archive: LogArchive = NO_ARCHIVE,
@@ -64,6 +66,7 @@ class ChannelState:
         self.options = options
         self.profile = profile
         self.sync_timer = sync_timer
+        self.agenda = agenda
         self.tuner = tuner
         """Where the channel tunes itself."""
         self._rebuilds = rebuilds
@@ -92,6 +95,7 @@ class ChannelState:
             possibly_acknowledged_interval_ms=options.possibly_acknowledged_interval_ms,
             retry_policy=options.retry_policy if tuner is None else tuner.retry_ms,
             recorder=recorder,
+            agenda=agenda,
         )
         self.acknowledgements = AcknowledgementReview(
             self.outgoing_buffer, self.participants, options
@@ -113,9 +117,15 @@ class ChannelState:
             reconciliation=self.reconciliation,
         )
         self.repair_requests = OutgoingRepairBuffer(
-            sender_id, repair, timers, recorder, None if tuner is None else tuner.again_ms
+            sender_id,
+            repair,
+            timers,
+            recorder,
+            None if tuner is None else tuner.again_ms,
+            # Without sync messages, requests ride on content alone.
+            agenda if options.sync_min_interval_ms or not profile.refers_to_syncs else None,
         )
-        self.repair_responses = IncomingRepairBuffer(sender_id, repair, timers, recorder)
+        self.repair_responses = IncomingRepairBuffer(sender_id, repair, timers, recorder, agenda)
         self.repair_cache = RepairCache(
             repair.cache_bytes if repair.enabled else 0,
             recorder,
@@ -148,6 +158,7 @@ class ChannelState:
             tuner.random,
             held=self._held_or_rebuilt,
             parked=self.incoming_buffer.waiting,
+            agenda=self.agenda,
         )
 
     def emit(self, event: SdsEvent) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, Protocol
 
+from .agenda import Agenda, Slot
+
 Random = Callable[[], float]
 """Uniform in [0, 1)."""
 
@@ -131,9 +133,10 @@ class SyncTimer:
     on and on, would never be heard.
     """
 
-    def __init__(self, schedule: SyncSchedule | None) -> None:
+    def __init__(self, schedule: SyncSchedule | None, agenda: Agenda | None = None) -> None:
         self.due_ms: int | None = None
         """None where no sync messages are sent."""
+        self._agenda = agenda or Agenda()
         self._schedule = schedule
         self._latest_ms = 0
 
@@ -142,12 +145,17 @@ class SyncTimer:
         if (schedule := self._schedule) is None:
             return
         delay_ms = schedule.delay_ms(heard)
-        self.due_ms = now_ms + delay_ms
+        due_ms = now_ms + delay_ms
         if heard not in _PUTS_OFF:
             self._latest_ms = now_ms + schedule.patience * delay_ms
         elif schedule.patience:
-            self.due_ms = min(self.due_ms, max(now_ms, self._latest_ms))
+            due_ms = min(due_ms, max(now_ms, self._latest_ms))
+        self._plan(due_ms)
 
     def prompt(self, now_ms: int) -> None:
         """A participant lacks what a sync message of ours would name; by default that changes
         nothing."""
+
+    def _plan(self, due_ms: int) -> None:
+        self.due_ms = due_ms
+        self._agenda.plan(Slot.SYNC, due_ms)

@@ -1,5 +1,6 @@
 """What is due when, by message id."""
 
+from collections.abc import Callable
 from itertools import islice
 
 from sortedcontainers import SortedList
@@ -8,14 +9,24 @@ Key = tuple[int, int, str]
 """When an id is due, a running number, the id."""
 
 
-class Timetable:
-    """Message ids by due time; of equal times, the first one added comes first."""
+def _ignore(first_ms: int | None) -> None:
+    """Plan nothing."""
 
-    def __init__(self) -> None:
+
+class Timetable:
+    """Message ids by due time; of equal times, the first one added comes first.
+
+    Args:
+        plan: called with the time of the first id, or None, when another one became the first.
+    """
+
+    def __init__(self, plan: Callable[[int | None], object] = _ignore) -> None:
+        self._plan = plan
         self.due_ms: dict[str, int] = {}
         self._order: SortedList[Key] = SortedList()
         self._keys: dict[str, Key] = {}
         self._added = 0
+        self._first: Key | None = None
 
     def __contains__(self, message_id: str) -> bool:
         return message_id in self.due_ms
@@ -29,16 +40,23 @@ class Timetable:
         key = (due_ms, self._added, message_id)
         self.due_ms[message_id], self._keys[message_id] = due_ms, key
         self._order.add(key)
+        if self._first is None or key < self._first:
+            self._first = key
+            self._plan(due_ms)
 
     def remove(self, message_id: str) -> None:
         """Forget an id, if it is noted."""
         if message_id in self.due_ms:
             del self.due_ms[message_id]
-            self._order.remove(self._keys.pop(message_id))
+            key = self._keys.pop(message_id)
+            self._order.remove(key)
+            if key is self._first:
+                self._first = self._order[0] if self.due_ms else None
+                self._plan(self.first_ms())
 
     def first_ms(self) -> int | None:
         """When the first one is due."""
-        return self._order[0][0] if self.due_ms else None
+        return None if self._first is None else self._first[0]
 
     def last(self) -> tuple[int, str] | None:
         """The one that is due last, after its time."""
@@ -64,8 +82,8 @@ class OwnedTimetable(Timetable):
     owners the one due last goes. Each operation costs a few look-ups in sorted lists.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, plan: Callable[[int | None], object] = _ignore) -> None:
+        super().__init__(plan)
         self._owners: dict[str, str] = {}
         self._of_owner: dict[str, SortedList[Key]] = {}
         self._ranks: SortedList[_Rank] = SortedList()

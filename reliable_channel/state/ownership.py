@@ -16,15 +16,15 @@ from filelock import FileLock, Timeout
 from ..errors import StateInUse, StateUnavailable
 
 if sys.platform == "linux":
-    from fcntl import LOCK_EX, LOCK_NB, flock
+    from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 
 PRIVATE_FILE: Final = 0o600
 PRIVATE_DIRECTORY: Final = 0o700
 Inode = tuple[int, int]
 """Device and inode: one for each file, however many names it has."""
 
-_open: set[Inode] = set()
-_guard: Final = Lock()
+_open: dict[Inode, "Ownership"] = {}
+_guard = Lock()
 
 
 class Ownership:
@@ -71,19 +71,27 @@ class Ownership:
     def release(self) -> None:
         """Give it back; twice does nothing."""
         if self._descriptor is not None:
+            if sys.platform == "linux":
+                flock(self._descriptor, LOCK_UN)  # a process that was forked shares the lock
             os.close(self._descriptor)
             self._descriptor = None
         if self.inode is not None:
-            _open.discard(self.inode)
+            _open.pop(self.inode, None)
             self.inode = None
         self._beside.release()
+
+    def forget(self) -> None:
+        """Let go in a process that was forked: the owner keeps the lock, and it alone."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor = self.inode = None
 
     def _note(self, inode: Inode | None) -> None:
         with _guard:
             if inode in _open:
                 raise self._in_use()
             if inode is not None:
-                _open.add(inode)
+                _open[inode] = self
                 self.inode = inode
 
     def _in_use(self) -> StateInUse:
@@ -91,6 +99,17 @@ class Ownership:
             f"{self._path} is in use; a state has one owner at a time: stop the other process or "
             "close the other channel, or give this one a separate state"
         )
+
+
+def _forget_all() -> None:
+    global _guard
+    for ownership in _open.values():
+        ownership.forget()
+    _open.clear()
+    _guard = Lock()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def inode_of(path: Path) -> Inode | None:

@@ -4,18 +4,16 @@ A client has tasks, which the first channel must not take along when it closes b
 So each shared client runs in a separate task, from its first user to its last.
 """
 
-import asyncio
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
 
 import anyio
 from anyio.lowlevel import RunVar
 
 from waku.p2p import ClientEvent, LightClient
 
+from .._own_task import OwnTask
 from .settings import trusting
 
 __all__ = ["ClientKey", "shared_client"]
@@ -51,29 +49,12 @@ class ClientKey:
         )
 
 
-@dataclass(slots=True)
 class _Shared:
     """A client, and the channels that use it."""
 
-    key: ClientKey
-    users: list[OnEvent] = field(default_factory=list)
-    client: LightClient | None = None
-    failure: Exception | None = None
-    ready: anyio.Event = field(default_factory=anyio.Event)
-    unused: anyio.Event = field(default_factory=anyio.Event)
-    ended: anyio.Event = field(default_factory=anyio.Event)
-
-    async def run(self) -> None:
-        """Run the client until it has no user."""
-        try:
-            async with self.key.make(self._on_event) as self.client:
-                self.ready.set()
-                await self.unused.wait()
-        except Exception as error:  # its users raise it: nobody awaits this task
-            self.failure = error
-        finally:
-            self.ready.set()
-            self.ended.set()
+    def __init__(self, key: ClientKey) -> None:
+        self.users: list[OnEvent] = []
+        self.task = OwnTask(key.make(self._on_event))
 
     def _on_event(self, event: ClientEvent) -> None:
         for on_event in tuple(self.users):
@@ -82,8 +63,6 @@ class _Shared:
 
 _clients: RunVar[dict[ClientKey, _Shared]] = RunVar("reliable_channel_light_clients")
 """For each event loop."""
-_running: Final = set[asyncio.Task[None]]()
-"""asyncio keeps weak references to tasks only."""
 
 
 @asynccontextmanager
@@ -95,34 +74,18 @@ async def shared_client(key: ClientKey, on_event: OnEvent) -> AsyncIterator[Ligh
     clients = _clients.get({})
     _clients.set(clients)
     shared = clients.get(key)
-    if shared is None or shared.ended.is_set():
+    if shared is None or shared.task.has_ended:
         shared = clients[key] = _Shared(key)
-        _start(shared.run)
+        shared.task.start()
     shared.users.append(on_event)
     try:
-        await shared.ready.wait()
-        if shared.client is None:
-            assert shared.failure is not None
-            raise shared.failure
-        yield shared.client
+        yield await shared.task.entered()
     finally:
         shared.users.remove(on_event)
         if not shared.users:
             if clients.get(key) is shared:
                 del clients[key]
-            shared.unused.set()
             with anyio.CancelScope(shield=True):  # connections are closed when this returns
-                await shared.ended.wait()
-    if shared.failure is not None:
-        raise shared.failure
-
-
-def _start(run: Callable[[], Awaitable[None]]) -> None:
-    """Start a task that no task group awaits: it outlives the channel that starts it."""
-    trio = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_run():
-        trio.lowlevel.spawn_system_task(run)
-        return
-    task = asyncio.ensure_future(run())
-    _running.add(task)
-    task.add_done_callback(_running.discard)
+                await shared.task.leave()
+    if shared.task.failure is not None:
+        raise shared.task.failure

@@ -56,7 +56,7 @@ def test_js_waku_primitives_and_memory(js_waku: JsWaku) -> None:
 
 def test_an_error_of_the_peer_is_told(js_waku: JsWaku) -> None:
     with pytest.raises(JsWakuFailed, match="ENOENT"):
-        js_waku._ask("memoryAdd", messages="/nowhere")
+        js_waku.ask("memoryAdd", messages="/nowhere")
 
 
 def test_a_peer_that_dies_is_told() -> None:

@@ -9,7 +9,6 @@ from bench.workload import (
     channel_time_ms,
     history_messages,
     message_id,
-    payloads,
     retrieval_hint,
     traffic,
     write,
@@ -54,23 +53,9 @@ def test_traffic_carries_a_filter_of_default_size_that_holds_the_history() -> No
     )
 
 
-def test_traffic_from_an_empty_log_grows_its_causal_history() -> None:
-    lengths = [len(CODEC.decode(message.wire).causal_ids) for message in traffic(0, 3, 6)]
-    assert lengths == [0, 1, 2, 3, 3, 3]
-
-
 def test_assembled_bytes_are_those_of_encoding_the_message_whole() -> None:
     for message in traffic(10, 5, 3):
         assert CODEC.encode(CODEC.decode(message.wire)) == message.wire
-
-
-def test_default_traffic_has_the_size_js_waku_puts_on_the_wire() -> None:
-    (message,) = traffic(200, 200, 1)
-    assert 40_000 < len(message.wire) < 42_000
-
-
-def test_payloads_differ() -> None:
-    assert len(set(payloads(0, 100)) | set(payloads(100, 100))) == 200
 
 
 def test_file_holds_wire_and_hint_by_turns(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """The channel without `async`."""
 
 import inspect
+import subprocess
+import sys
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -9,6 +12,7 @@ from reliable_channel import BlockingReliableChannel, MessageSent, ReliableChann
 from reliable_channel.conversation import json
 from reliable_channel.errors import ChannelClosed, EmptyContent, NoAnswer
 from reliable_channel.events import SendingMessage
+from reliable_channel.state.files import check
 
 
 def test_send_and_read_without_async() -> None:
@@ -162,3 +166,47 @@ def test_the_verbs_without_async() -> None:
             next(questions).ignore()
             assert list(bob.questions(timeout_s=0)) == []
         assert list(alice.ask_all(b"who?", within_s=0)) == []
+
+
+LEFT_OPEN = """
+import os, sys
+from reliable_channel import BlockingReliableChannel
+from reliable_channel.errors import ChannelClosed
+
+channel = BlockingReliableChannel(
+    "memory://x", channel_id="c", sender_id="a", state=f"sqlite:///{sys.argv[1]}"
+)
+channel.open()
+channel.send(b"kept")
+if sys.argv[2] == "fork" and not os.fork():
+    for call in (channel.open, channel.statistics, lambda: channel.send(b"x"), channel.events):
+        try:
+            call()
+        except ChannelClosed as error:
+            assert "forked" in str(error), error
+        else:
+            raise AssertionError("an inherited channel works")
+    assert not channel.health().live
+    channel.close()
+    with BlockingReliableChannel("memory://y", channel_id="c", sender_id="b") as own:
+        own.send(b"of the child")
+    print("the child ends", flush=True)
+elif sys.argv[2] == "fork":
+    os.wait()
+if sys.argv[2] == "raise":
+    raise SystemExit(3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "told"), [("end", 0, ""), ("raise", 3, ""), ("fork", 0, "the child ends\n")]
+)
+def test_a_channel_left_open_keeps_no_process_alive_and_says_so(
+    how: str, status: int, told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.db"
+    command = [sys.executable, "-X", "dev", "-c", LEFT_OPEN, str(path), how]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (status, told), done.stderr
+    assert done.stderr.count("channel 'c' was left open, and is closed") == 1
+    assert check(path) == [], "it was closed in order"

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,13 @@ from reliable_channel import (
     MessageSent,
     ReliableChannel,
 )
-from reliable_channel.errors import ChannelClosed, ContentTooLong, EmptyContent, OutgoingBufferFull
+from reliable_channel.errors import (
+    ChannelClosed,
+    ContentTooLong,
+    EmptyContent,
+    LeftOutOfOrder,
+    OutgoingBufferFull,
+)
 from reliable_channel.events import (
     EphemeralReceived,
     MessageRejected,
@@ -353,3 +360,81 @@ async def test_cut_off_participants_find_together_again() -> None:
         await bob_told.first(MessageReceived)
         await alice_told.first(MessageReceived)
         assert alice.log_digest() == bob.log_digest()
+
+
+# -- tasks and processes ---------------------------------------------------------------------------
+
+
+async def test_channels_close_in_any_order_in_any_task_and_within_limits() -> None:
+    network = MemoryNetwork()
+    first, second = (make_channel(network.transport(), name) for name in ("alice", "bob"))
+    with anyio.fail_after(60):
+        await first.open()
+    await second.open()
+    await first.aclose()
+    await second.send(b"still here")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(second.aclose)
+    with anyio.fail_after(60):
+        await second.open()
+        await second.aclose()
+
+
+async def test_an_opening_that_is_cancelled_leaves_nothing() -> None:
+    network = MemoryNetwork()
+    channel = make_channel(network.transport(), "alice")
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await channel.open()
+    assert scope.cancelled_caught
+    assert channel.health().problems == ("the channel is not open",)
+    async with channel:
+        await channel.send(b"hello")
+
+
+async def test_an_error_inside_ends_the_channel_and_is_raised_at_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken() -> None:
+        await anyio.lowlevel.checkpoint()
+        raise LookupError("a mistake in a transport")
+
+    transport = MemoryNetwork().transport()
+    transport.receive = broken  # type: ignore[method-assign, assignment]
+    channel = make_channel(transport, "alice")
+    await channel.open()
+    async for _ in channel.events():
+        pass
+    with pytest.raises(ChannelClosed, match=r"ended with an error: .*LookupError"):
+        await channel.send(b"hello")
+    assert "LookupError" in channel.health().problems[0]
+    assert "'general' ended with an error" in caplog.messages[-1]
+    with pytest.raises(ExceptionGroup) as failed:
+        await channel.aclose()
+    assert failed.group_contains(LookupError, match="a mistake in a transport")
+    await channel.aclose()
+    with pytest.raises(ExceptionGroup) as failed:
+        async with channel:
+            await anyio.sleep_forever()
+    assert failed.group_contains(LookupError, match="a mistake in a transport")
+
+
+async def test_a_block_that_is_not_left_last_stays_open() -> None:
+    network = MemoryNetwork()
+    first, second = (make_channel(network.transport(), name) for name in ("alice", "bob"))
+    outer, inner = AsyncExitStack(), AsyncExitStack()
+    await outer.enter_async_context(first)
+    await inner.enter_async_context(second)
+    with pytest.raises(LeftOutOfOrder, match="leave it last, or use open"):
+        await first.__aexit__(None, None, None)
+    async with anyio.create_task_group() as tasks:
+
+        async def leave() -> None:
+            with pytest.raises(LeftOutOfOrder):
+                await second.__aexit__(None, None, None)
+
+        tasks.start_soon(leave)
+    await first.send(b"still here")
+    await second.send(b"I, too")
+    await inner.aclose()
+    await outer.aclose()

@@ -77,7 +77,7 @@ async def test_what_is_lost_right_after_joining_is_still_found() -> None:
         await alice.send(b"before")
         late.cut_off(True)
         await alice.send(b"lost at first")
-        await alice._runtime.drained()  # type: ignore[union-attr]
+        await alice._runtime.drained()  # type: ignore[union-attr]  # noqa: SLF001
         late.cut_off(False)
         await alice.send(b"refers to it")
         wanted = {b"lost at first", b"refers to it"}

@@ -270,3 +270,21 @@ def test_a_wrong_preset_is_named() -> None:
 
 def test_the_names_of_presets_are_typed() -> None:
     assert get_args(PresetName) == tuple(PRESETS)
+
+
+@pytest.mark.parametrize("name", ["channel_id", "sender_id"])
+@pytest.mark.parametrize("end", ["\r", "\n", "\0", "\x85", "\ufeff"])
+def test_an_id_with_an_invisible_end_is_refused(name: str, end: str) -> None:
+    for given in ("orders" + end, end + "orders"):
+        ids = {"channel_id": "c", "sender_id": "s", name: given}
+        with pytest.raises(ValueError, match=f"`{name}` must not begin or end with control"):
+            make(**ids)
+
+
+@pytest.mark.parametrize("name", ["channel_id", "sender_id"])
+def test_two_forms_of_one_name_are_told_apart(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    for given, lines in (("caf\u00e9", 0), ("cafe\u0301", 1)):
+        ids = {"channel_id": "c", "sender_id": "s", name: given}
+        make(**ids)
+        assert len(caplog.messages) == lines
+    assert caplog.messages[0].startswith(f"`{name}` is 'cafe\\u0301': 'caf\\xe9' looks the same")

@@ -33,6 +33,7 @@ from reliable_channel.state import (
     files,
 )
 from reliable_channel.transport import MemoryNetwork
+from tests import inside
 
 from .world import Told, listening, make_channel
 
@@ -217,7 +218,7 @@ async def test_half_a_long_message_is_finished_after_a_restart(state: StateStore
         alice = world.alice(retrieval_strategy="none", **long)
         async with alice:
             # The first half arrives and the second is lost on the way.
-            world.network.leave(alice._given_transport)  # type: ignore[arg-type]
+            world.network.leave(inside.given_transport(alice))
             await bob.send(payload)
             await anyio.sleep(0.05)
             stored = sorted(
@@ -225,7 +226,7 @@ async def test_half_a_long_message_is_finished_after_a_restart(state: StateStore
                 key=lambda received: SpecCodec().decode(received.payload).lamport_timestamp or 0,
             )
             for received in stored[: len(stored) // 2]:
-                alice._given_transport.arrive(received)  # type: ignore[union-attr]
+                inside.given_transport(alice).arrive(received)
             await anyio.sleep(0.05)
             assert 0 < len(alice.log()) < len(stored)
         async with world.alice(**long) as channel:
@@ -470,9 +471,8 @@ async def test_a_disk_that_fills_up_within_a_checkpoint_loses_nothing(
             await alice.send(b"%d " % number * 10_000)
         sent = [entry.content for entry in alice.log()]
         fill(ballast)
-        assert store._connection is not None
         with pytest.raises(sqlite3.OperationalError, match="full"):
-            store._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            inside.connection(store).execute("PRAGMA wal_checkpoint(PASSIVE)")
         assert files.check(store.path) == []
     assert files.check(store.path) == []
     with pytest.raises(StateUnavailable, match="full"):
@@ -490,8 +490,7 @@ class Disk:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        assert self.store._connection is not None
-        return self.store._connection
+        return inside.connection(self.store)
 
     @contextmanager
     def full(self) -> Iterator[None]:

@@ -143,7 +143,11 @@ def run(
     *arguments: str, input: str = "", check: bool = False, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `reliable-channel` to its end and return what it printed, and its exit status."""
-    with TemporaryFile("w+") as stdin, TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+    with (
+        TemporaryFile("w+", encoding="utf-8") as stdin,
+        TemporaryFile("w+", encoding="utf-8") as out,
+        TemporaryFile("w+", encoding="utf-8") as err,
+    ):
         stdin.write(input)
         stdin.seek(0)
         process = Process(

@@ -114,9 +114,9 @@ class Terminal:
     def __init__(
         self, *arguments: str, columns: int = 80, env: Mapping[str, str] | None = None
     ) -> None:
-        self._ours, self._theirs = pty.openpty()
-        termios.tcsetwinsize(self._theirs, (25, columns))
-        fd = self._theirs
+        self._ours, self.theirs = pty.openpty()
+        termios.tcsetwinsize(self.theirs, (25, columns))
+        fd = self.theirs
         self.process = Process(*arguments, env=env, stdin=fd, stdout=fd, stderr=fd)
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._shown = ""
@@ -143,7 +143,7 @@ class Terminal:
 
     def echoes(self) -> bool:
         """Whether what is typed would be shown, as a shell expects it."""
-        local_modes: int = termios.tcgetattr(self._theirs)[3]
+        local_modes: int = termios.tcgetattr(self.theirs)[3]
         return bool(local_modes & termios.ECHO) and bool(local_modes & termios.ICANON)
 
     def __enter__(self) -> Self:
@@ -153,7 +153,7 @@ class Terminal:
         self.process.kill()
         self.process.wait()
         os.close(self._ours)
-        os.close(self._theirs)
+        os.close(self.theirs)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ __all__ = ["address"]  # a fixture
 
 
 def options_of(journal: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads(journal.read_text().splitlines()[0])
+    found: dict[str, object] = json.loads(journal.read_text(encoding="utf-8").splitlines()[0])
     return found
 
 

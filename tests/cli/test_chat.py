@@ -155,7 +155,7 @@ def test_it_follows_a_resize(address: str, tmp_path: Path) -> None:
         alice.type("half a li")
         alice.sees(row("^> half a li$"))
         size = struct.pack("HHHH", 25, 40, 0, 0)
-        fcntl.ioctl(alice._theirs, termios.TIOCSWINSZ, size)
+        fcntl.ioctl(alice.theirs, termios.TIOCSWINSZ, size)
         alice.process.send_signal(signal.SIGWINCH)
         bob.send("a long message that takes more than one row")
         alice.until("\x1b[2J")

@@ -61,11 +61,11 @@ def test_with_manual_confirm_nothing_counts_before_its_line_is_written(
 
     channel: Any = Channel()
     told: dict[str, MessageReceived] = {}
-    monkeypatch.setattr(peer, "_write", write)
+    monkeypatch.setattr(peer, "write", write)
     if lines < 2:
         with pytest.raises(BrokenPipeError):
-            anyio.run(peer._write_events, channel, told)
+            anyio.run(peer.write_events, channel, told)
     else:
-        anyio.run(peer._write_events, channel, told)
+        anyio.run(peer.write_events, channel, told)
     assert len(channel.confirmed) == confirmed
     assert list(told) == ["m2"][: lines // 2]

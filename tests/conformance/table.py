@@ -30,7 +30,7 @@ class Row:
 
 def rows(file: Path = ROWS) -> list[Row]:
     """All rows, in the order of the file."""
-    suites = tomllib.loads(file.read_text())
+    suites = tomllib.loads(file.read_text(encoding="utf-8"))
     return [Row(i, suite, **case) for suite, cases in suites.items() for i, case in cases.items()]
 
 

@@ -13,6 +13,7 @@ from reliable_channel.conversation import asking
 from reliable_channel.conversation.envelope import decode, encode, is_envelope
 from reliable_channel.errors import ChannelClosed, NoAnswer
 from reliable_channel.events import AnswerLate, MessageUndecodable, QuestionDropped
+from reliable_channel.runtime import Runtime
 
 pytestmark = pytest.mark.anyio
 AUTO: dict[str, Any] = {"preset": "auto"}
@@ -180,13 +181,12 @@ async def test_between_an_answer_and_its_confirmation_the_process_may_end(
     alice, bob = await channels.open("alice", "bob", **AUTO)
     await alice.send(encode(bytes(16), b"hello"))
     question = await anext(bob.channel.questions())
-    runtime = bob.channel._opened()
 
-    async def dies(event: object) -> None:
+    async def dies(runtime: object, event: object) -> None:
         raise KeyError(event)
 
-    monkeypatch.setattr(runtime, "confirm", dies)
-    with pytest.raises(KeyError):
+    with monkeypatch.context() as patch, pytest.raises(KeyError):
+        patch.setattr(Runtime, "confirm", dies)
         await question.answer(b"HELLO")
     await bob.crash()
     await bob.start()

@@ -41,7 +41,9 @@ def test_who_joins_has_the_same_channel(arguments: dict[str, Any]) -> None:
     assert bob.sender_id == "bob" and bob.channel_id == "ops"
     assert bob.content_topic == alice.content_topic
     assert bob.options == alice.options
-    assert bob._nodes == alice._nodes
+    node = arguments.get("node", "http://10.0.0.7:8645")
+    given = [node] if isinstance(node, str) else node
+    assert join_arguments(alice.invite()).get("node") == given
 
 
 def test_a_wrapped_text_is_read() -> None:
@@ -49,7 +51,7 @@ def test_a_wrapped_text_is_read() -> None:
     assert join_arguments(f"  {text[:40]}\n    {text[40:]}\n") == join_arguments(text)
 
 
-@given(st.text(min_size=1).filter(lambda text: text.encode(errors="ignore").decode() == text))
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf"]), min_size=1))
 def test_any_name_survives(name: str) -> None:
     alice = ReliableChannel("memory://x", channel_id=name, sender_id="alice")
     assert ReliableChannel.join(alice.invite(), sender_id="b").channel_id == name

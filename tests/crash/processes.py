@@ -98,14 +98,14 @@ class Killable:
     """A process that is started again in the same place."""
 
     def __init__(self, *arguments: str, tasks: TaskGroup) -> None:
-        self._arguments = arguments
+        self.arguments = arguments
         self._tasks = tasks
         self.process: Life | None = None
         self.lives = 0
 
     async def start(self) -> None:
         """Start, and listen to what it tells."""
-        process = Life(*self._arguments)
+        process = Life(*self.arguments)
         with anyio.CancelScope(shield=True):  # else nobody would know of it, and end it
             await process.connect()
         self.process = process
@@ -196,14 +196,14 @@ class Participant(Killable):
         self.handled.clear()
         await super().start()
         for key, text in list(self.unknown.items()):
-            await self._ask(key, text)
+            await self.ask(key, text)
 
     async def send(self) -> None:
         """Ask for a message, whether or not the process lives."""
         self.asked += 1
         key = f"{self.name} {self.asked}"
         self.unknown[key] = f"message {key}".ljust(0 if self.asked % 3 else LONG, ".")
-        await self._ask(key, self.unknown[key])
+        await self.ask(key, self.unknown[key])
 
     async def confirm(self, count: int) -> None:
         """Confirm the messages that were told longest ago."""
@@ -244,7 +244,7 @@ class Participant(Killable):
             case "log":
                 self.log = [entry["message_id"] for entry in told["entries"]]
 
-    async def _ask(self, key: str, text: str) -> None:
+    async def ask(self, key: str, text: str) -> None:
         payload = b64encode(text.encode()).decode()
         await self._write({"op": "send", "ref": key, "idempotency_key": key, "payload": payload})
 

@@ -57,7 +57,7 @@ class Watched(Participant):
 
     async def refuses(self) -> bool:
         """Whether the program does not start with this state, and names it as damaged."""
-        run = await to_thread.run_sync(forked.run, *self._arguments)
+        run = await to_thread.run_sync(forked.run, *self.arguments)
         return run.returncode != 0 and "damaged" in run.stderr
 
 
@@ -197,8 +197,8 @@ async def _full(directory: Path) -> None:
     async with anyio.create_task_group() as tasks:
         node = Node(directory / "store.db", _free_port(), tasks)
         alice, bob = (Watched(name, directory, node.address, tasks) for name in ("alice", "bob"))
-        place = alice._arguments.index("--journal")  # it is a file as well, which would not grow
-        alice._arguments = (*alice._arguments[:place], *alice._arguments[place + 2 :])
+        place = alice.arguments.index("--journal")  # it is a file as well, which would not grow
+        alice.arguments = (*alice.arguments[:place], *alice.arguments[place + 2 :])
         with _all_killed([node, alice, bob]):
             await node.start()
             await node.listens.wait()
@@ -217,7 +217,7 @@ async def _full(directory: Path) -> None:
             await alice.until("state_recovered")
             refused = set(alice.unknown)
             for key in sorted(refused):
-                await alice._ask(key, alice.unknown[key])
+                await alice.ask(key, alice.unknown[key])
             while alice.unknown:
                 await alice.changed.wait()
             await alice.kill()

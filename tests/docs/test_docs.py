@@ -42,7 +42,7 @@ def test_plots_show_the_results() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         linked = (page.parent / target).resolve()
         assert linked.exists(), f"{page.name} links to {target}"
         on_site = page.is_relative_to(DOCS) and not linked.is_relative_to(DOCS)
@@ -51,7 +51,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_snippets_compile(page: Path) -> None:
-    for snippet in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+    for snippet in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if page.name == "notebook.md" else 0
         compile(snippet, page.name, "exec", flags)
 

@@ -73,7 +73,7 @@ def test_commands_are_found_in_text_and_in_blocks() -> None:
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_what_a_page_makes_can_be_made(page: Path) -> None:
-    for arguments in commands(page.read_text()):
+    for arguments in commands(page.read_text(encoding="utf-8")):
         output("--dry-run", *arguments)
 
 

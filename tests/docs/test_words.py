@@ -56,13 +56,13 @@ EXCEPTIONS = {
 
 def prose(page: Path) -> str:
     """A page without code."""
-    text = re.sub(EXCEPTIONS.get(page.name, r"(?!)"), "", page.read_text())
+    text = re.sub(EXCEPTIONS.get(page.name, r"(?!)"), "", page.read_text(encoding="utf-8"))
     return re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
 
 
 def texts(module: Path) -> Iterator[str]:
     """Docstrings, those of attributes, and what a module may show: its strings of several words."""
-    nodes = list(ast.walk(ast.parse(module.read_text())))
+    nodes = list(ast.walk(ast.parse(module.read_text(encoding="utf-8"))))
     silent = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -321,7 +321,7 @@ def test_a_payload_that_stays_half_finished_is_given_up_in_time() -> None:
     alice, bob = Peer("alice", **values), Peer("bob", **values)
     alice.send(bytes(2_500))
     bob.receive(alice.publish()[0].data)
-    due_ms = bob.engine.segmentation.next_deadline_ms()
+    due_ms = bob.engine.agenda.next_ms
     assert due_ms is not None and due_ms > START_MS
     while (next_ms := bob.engine.next_deadline_ms()) is not None and next_ms <= due_ms:
         bob.now_ms = next_ms
@@ -329,7 +329,7 @@ def test_a_payload_that_stays_half_finished_is_given_up_in_time() -> None:
         bob.end_step()
     assert bob.now_ms == due_ms
     assert [(event.chunks, event.total_chunks) for event in bob.of(PayloadDropped)] == [(1, 4)]
-    assert bob.engine.segmentation.next_deadline_ms() is None
+    assert bob.engine.agenda.next_ms is None
 
 
 def test_a_segment_that_contradicts_itself_is_reported_and_the_next_payload_arrives() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from reliable_channel._contracts.repair_policies import Missing, RepairStep
 from reliable_channel.engine.recovery import RepairPlan, Repairs
 from reliable_channel.sds import Limits, RepairOptions, SdsProtocol
+from reliable_channel.sds.agenda import Agenda
 from reliable_channel.sds.events import RepairRequested
 
 from ..sds.world import NOW_MS, SECOND, forge, only, participant
@@ -19,12 +20,14 @@ class Bob:
         repair = RepairOptions(repair_on_demand=True)
         self.core: SdsProtocol = participant("bob", repair=repair, **changes)
         self.shown: list[Missing] = []
+        self.agenda = Agenda()
         self.repairs = Repairs(
             self.core,
             self.policy,
             now_ms=NOW_MS,
             retrieve_frequency_ms=30 * SECOND,
             has_store=True,
+            agenda=self.agenda,
         )
 
         self.asks_after_looks = 0
@@ -54,12 +57,12 @@ class Bob:
 def test_others_are_asked_when_the_policy_says_and_not_before() -> None:
     bob = Bob()
     bob.receive(forge("m", after=["u"]))
-    assert bob.repairs.next_deadline_ms() == NOW_MS + WAIT_MS
+    assert bob.agenda.next_ms == NOW_MS + WAIT_MS
     bob.repairs.step(NOW_MS + WAIT_MS - 1)
     assert not bob.core.repair_requests.planned()
     bob.repairs.step(NOW_MS + WAIT_MS)
     assert bob.core.repair_requests.planned().keys() == {"u"}
-    assert bob.repairs.next_deadline_ms() is None
+    assert not bob.agenda.next_ms
 
 
 def test_whose_time_is_over_is_asked_for_at_once() -> None:
@@ -75,20 +78,20 @@ def test_others_are_asked_after_a_look_if_the_policy_says_so_then() -> None:
     bob = Bob()
     bob.asks_after_looks = 1
     bob.receive(forge("m", after=["u"]))
-    assert bob.repairs.next_deadline_ms() is None
+    assert not bob.agenda.next_ms
     bob.last_shown(NOW_MS)
-    assert bob.repairs.next_deadline_ms() == NOW_MS + WAIT_MS
+    assert bob.agenda.next_ms == NOW_MS + WAIT_MS
     bob.repairs.step(NOW_MS + WAIT_MS)
     assert bob.core.repair_requests.planned().keys() == {"u"}
     bob.last_shown(NOW_MS + WAIT_MS)
-    assert bob.repairs.next_deadline_ms() is None  # asked once; the core does the rest
+    assert not bob.agenda.next_ms  # asked once; the core does the rest
 
 
 def test_nobody_is_asked_for_what_came_meanwhile() -> None:
     bob = Bob()
     bob.receive(forge("m", after=["u"]))
     bob.receive(forge("u"))
-    assert bob.repairs.next_deadline_ms() is None
+    assert not bob.agenda.next_ms
     bob.repairs.step(NOW_MS + WAIT_MS)
     assert not bob.core.repair_requests.planned()
 
@@ -221,11 +224,11 @@ def test_a_policy_may_put_off_or_call_off_what_it_had_planned() -> None:
     bob = Hesitant()
     bob.receive(forge("m", after=["u"]))
     bob.repairs.tried(bob.repairs.plans(NOW_MS), (), NOW_MS)
-    assert bob.repairs.next_deadline_ms() == NOW_MS + 2 * WAIT_MS
+    assert bob.agenda.next_ms == NOW_MS + 2 * WAIT_MS
     bob.repairs.step(NOW_MS + WAIT_MS)
     assert not bob.core.repair_requests.planned()
     bob.repairs.tried(bob.repairs.plans(NOW_MS), (), NOW_MS)
-    assert bob.repairs.next_deadline_ms() is None
+    assert not bob.agenda.next_ms
     bob.repairs.step(NOW_MS + 2 * WAIT_MS)
     assert not bob.core.repair_requests.planned()
 

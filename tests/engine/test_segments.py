@@ -127,7 +127,7 @@ def test_half_a_payload_is_dropped_with_an_event_in_time() -> None:
     Stranger("bob").says(alice, first)
     (progress,) = alice.of(ReceiveProgress)
     assert progress.chunks < progress.total_chunks
-    deadline_ms = alice.engine.segmentation.next_deadline_ms()
+    deadline_ms = alice.engine.agenda.next_ms
     assert deadline_ms is not None
     alice.now_ms = deadline_ms
     alice.engine.on_deadline(alice.now_ms)

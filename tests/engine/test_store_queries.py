@@ -17,6 +17,7 @@ from reliable_channel.engine.store_queries import (
 )
 from reliable_channel.explanation import StoreSearch
 from reliable_channel.sds import HistoryEntry, RepairOptions
+from reliable_channel.sds.agenda import Agenda
 
 from ..sds.world import NOW_MS, SECOND, forge, participant
 
@@ -36,6 +37,7 @@ class Bob:
             now_ms=NOW_MS,
             retrieve_frequency_ms=30 * SECOND,
             has_store=True,
+            agenda=Agenda(),
         )
         self.message_traces = MessageTraces("bob", proves_copies=True)
         self.queries = StoreQueries(self.core, self.repairs, self.message_traces)

@@ -19,6 +19,7 @@ from statistics import median
 
 import anyio
 
+from tests import inside
 from tests.waku.libp2p.test_muxers import ACK, PING, m, y
 from waku import LightClient, RelayLeaf, WakuMessage
 from waku.libp2p import Connection, KeyType, Multiaddr, PrivateKey
@@ -81,17 +82,17 @@ ATTACKS: dict[str, tuple[str, Callable[[int], bytes]]] = {
 async def attack(name: str, link: Link, until_s: float) -> None:
     way, frames = ATTACKS[name]
     if name.endswith("_unread"):
-        link._pipe._transport.pause_reading()  # type: ignore[attr-defined]
+        inside.pipe(link)._transport.pause_reading()  # noqa: SLF001
     stream = link.open([RELAY]) if way == "relay" else None
     number = 0
     while link.is_open and time.monotonic() < until_s:
         if stream is not None:
-            link.connection.send(stream._id, frames(number))
+            link.connection.send(inside.stream_id(stream), frames(number))
         elif way == "ws":
             for _ in range(2_000):
-                link._framing._protocol.send_ping(b"")  # type: ignore[attr-defined]
+                link._framing._protocol.send_ping(b"")  # type: ignore[attr-defined]  # noqa: SLF001
         else:
-            link.connection._muxer._out += frames(number)  # type: ignore[union-attr]
+            inside.muxer(link.connection)._out += frames(number)  # noqa: SLF001
         number += 1
         with anyio.move_on_after(until_s - time.monotonic()):
             await link.flush()
@@ -109,12 +110,12 @@ async def attacker(name: str, target: str, address: str, seconds: float) -> None
             node = EmbeddedNode(OPTIONS, listen=Listen(where))
             await stack.enter_async_context(node)
             print(node.libp2p_addresses[0], flush=True)
-            host = node.listener._host  # type: ignore[union-attr]
+            host = inside.host(node.listener)
         else:
             leaf = RelayLeaf((), cluster_id=42, shards=[0], listen=where)
             await stack.enter_async_context(leaf)
             print(leaf.addresses[0], flush=True)
-            host = leaf._host
+            host = inside.host(leaf)
         while not begun_s or time.monotonic() < begun_s + seconds:
             links = [link for link in host.links if link.connection.remote is not None]
             if target == "node":
@@ -135,7 +136,7 @@ async def attacker(name: str, target: str, address: str, seconds: float) -> None
 
 
 def memory_mib(pid: int | str) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 

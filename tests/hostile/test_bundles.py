@@ -31,6 +31,7 @@ from reliable_channel.sds.events import (
 )
 from reliable_channel.sds.log.root import Reconciling
 from reliable_channel.sds.message import Message
+from tests import inside
 from tests.sds.world import (
     CHANNEL,
     CODEC,
@@ -92,7 +93,7 @@ def auto(name: str = "bob") -> SdsProtocol:
 
 def opened(core: SdsProtocol, until_ms: int) -> int:
     """How many messages are taken out of bundles until then."""
-    receiver, now_ms = core._receiver, NOW_MS
+    receiver, now_ms = core._receiver, NOW_MS  # noqa: SLF001
     with patch.object(receiver, "receive_bundled", wraps=receiver.receive_bundled) as opens:
         while (due_ms := core.next_deadline_ms()) is not None and due_ms <= until_ms:
             now_ms = max(now_ms, due_ms)
@@ -101,8 +102,9 @@ def opened(core: SdsProtocol, until_ms: int) -> int:
 
 
 def inbox_bytes(core: SdsProtocol) -> int:
-    assert core._state.reconciliation is not None
-    return core._state.reconciliation.inbox.size_bytes
+    reconciliation = inside.state(core).reconciliation
+    assert reconciliation is not None
+    return reconciliation.inbox.size_bytes
 
 
 @pytest.mark.usefixtures("states_unchecked")

@@ -141,7 +141,7 @@ async def test_a_channel_that_cannot_be_opened_shows_it_nowhere(given: str) -> N
 @pytest.mark.parametrize("url", MALFORMED)
 def test_an_address_that_is_refused_is_named_without_it(url: str) -> None:
     def channel() -> None:
-        ReliableChannel(url, channel_id="ops", sender_id="alice")._make_transports()
+        ReliableChannel(url, channel_id="ops", sender_id="alice")
 
     def hub() -> None:
         ChannelHub(url)

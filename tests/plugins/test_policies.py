@@ -20,6 +20,7 @@ from reliable_channel.errors import PluginError
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.sds.outgoing import Unacknowledged, doubling, fixed
 from reliable_channel.state import MemoryStateStore
+from tests import inside
 from tests.channel.world import QUICK, MemoryNetwork, listening, now_ns, spied
 
 HOUR_MS = 3_600_000
@@ -72,14 +73,14 @@ async def test_messages_go_again_when_the_policy_says(
         network, retry_policy=policy, retry_interval_ms=60_000, sync_min_interval_ms=HOUR_MS
     )
     async with listening(alice):
-        spy = alice._given_transport
-        publish = spy.publish  # type: ignore[union-attr]
+        spy = inside.given_transport(alice)
+        publish = spy.publish
 
         async def noted(envelope: Any) -> None:
             at_s.append(now_ns() / 1e9)
             await publish(envelope)
 
-        spy.publish = noted  # type: ignore[union-attr, method-assign]
+        spy.publish = noted
         await alice.send(b"hello")
         await anyio.sleep(sum(gaps_s) + 1)
     waits = [round(after - before) for before, after in pairwise(at_s)]

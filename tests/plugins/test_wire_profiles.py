@@ -172,12 +172,13 @@ async def test_what_waited_before_a_restart_is_read_in_its_dialect() -> None:
 async def test_a_hub_reads_the_dialects_of_its_channels() -> None:
     data = SHOUT.codec.encode(Message("alice", "m1", CHANNEL_ID, 1, content=b"hello"))
     hub = ChannelHub("http://127.0.0.1:1")
-    assert hub._hub.channel_of(data) is None
+    channels = hub._hub  # noqa: SLF001
+    assert channels.channel_of(data) is None
     made = hub.channel(
         channel_id=CHANNEL_ID, sender_id="bob", wire_profile="shout", plugins=[Shouting()]
     )
     assert made.options.profile.name == "shout"
-    assert hub._hub.channel_of(data) == CHANNEL_ID
+    assert channels.channel_of(data) == CHANNEL_ID
 
 
 def test_what_two_dialects_read_differently_is_for_all_of_the_topic() -> None:

@@ -22,6 +22,7 @@ from reliable_channel.sds.events import (
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.options import RepairOptions
 from reliable_channel.sds.signing import NotProven, signed_text
+from tests import inside
 
 from .world import CHANNEL, NOW_MS, decode, delivered, events, give, only, options, send, sync
 
@@ -264,7 +265,7 @@ def test_a_repaired_sync_of_nim_still_proves_its_sender(repairer: object) -> Non
     give(bob, first, lost)
     give(carol, first)
     for core in (alice, bob):
-        assert core._state.held(lost.message_id) == lost.data
+        assert inside.state(core).held(lost.message_id) == lost.data
     assert carol.receive(lost.data, NOW_MS).outcome is Outcome.SYNC
 
 

@@ -11,6 +11,7 @@ from reliable_channel.sds.states import (
     State,
     Trigger,
 )
+from tests import inside
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -34,7 +35,7 @@ def message(message_id: str, *refers_to: str, at_ms: int = 0, sender: str = "ali
 
 
 def state(core: SdsProtocol, message_id: str) -> State:
-    return core._state.states.of(message_id)
+    return inside.state(core).states.of(message_id)
 
 
 # -- the table -------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from reliable_channel.sds.references.incoming import IncomingBuffer, ParkedMessa
 from reliable_channel.sds.references.queued import QueuedReferences
 from reliable_channel.sds.states import checking
 from reliable_channel.sds.states_of import IllegalTransition, TransitionCheck
+from tests import inside
 
 from .test_states import NOW_MS, message, participant, queued_by_an_evicted_message
 
@@ -22,7 +23,7 @@ def dropped_with_its_carrier(self: IncomingBuffer, batch: object) -> list[str]:
 
 def delivered_twice(core: SdsProtocol) -> None:
     parked = ParkedMessage(SPEC.codec.decode(message("m1")), message("m1"), None, NOW_MS, set())
-    core._delivery.deliver(parked)
+    core._delivery.deliver(parked)  # noqa: SLF001
 
 
 def test_a_message_that_is_delivered_twice_is_found() -> None:
@@ -72,4 +73,4 @@ def test_the_check_is_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     core.receive(message("m1"), NOW_MS)
     delivered_twice(core)
     with checking():
-        assert isinstance(participant()._state.on_transition, TransitionCheck)
+        assert isinstance(inside.state(participant()).on_transition, TransitionCheck)

@@ -22,6 +22,7 @@ from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.sds import Limits, RepairOptions, SdsProtocol
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.state import Identity, SqliteStateStore, change_log
+from tests import inside
 from tests.sds.test_restoring import remembered
 from tests.sds.world import CHANNEL, NOW_MS, SECOND, forge, options, participant, send
 
@@ -45,9 +46,7 @@ class Run:
     def __post_init__(self) -> None:
         self.store = SqliteStateStore(self.path)
         self.core, self.overlay = begin(self.store)
-        connection = self.store._connection
-        assert isinstance(connection, sqlite3.Connection)
-        connection.set_trace_callback(self.on_statement)
+        inside.connection(self.store).set_trace_callback(self.on_statement)
 
     def step(self) -> None:
         """End a step: write it, then let out what it says."""
@@ -138,9 +137,8 @@ def states_after_each_step(path: Path) -> list[dict[str, Any]]:
 
     def keep(_: SdsProtocol) -> None:
         copy = path.with_suffix(f".{len(states)}")
-        assert run.store._connection is not None
         with sqlite3.connect(copy) as target:
-            run.store._connection.backup(target)
+            inside.connection(run.store).backup(target)
         target.close()
         copies.append(copy)
         states.append(reopened(copy))

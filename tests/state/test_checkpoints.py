@@ -13,6 +13,7 @@ from reliable_channel.sds.changes import Changes, Table
 from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.state import Identity, SqliteStateStore, change_log
 from reliable_channel.state.checkpoints import WAL_BYTES
+from tests import inside
 
 ALICE = Identity("general", "alice", "spec")
 NOTES = Table("notes", (("name", "TEXT"), ("data", "BLOB")))
@@ -42,9 +43,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStateStore]:
 def checkpoints(monkeypatch: pytest.MonkeyPatch, store: SqliteStateStore) -> list[str]:
     """What the store says to SQLite of checkpoints."""
     statements: list[str] = []
-    connection = store._connection
-    assert connection is not None
-    connection.set_trace_callback(
+    inside.connection(store).set_trace_callback(
         lambda statement: statements.append(statement) if "checkpoint" in statement else None
     )
     return statements
@@ -142,7 +141,7 @@ def test_a_checkpoint_that_fails_takes_nothing_back(
             found: Callable[..., Any] = getattr(self._connection, name)
             return found
 
-    monkeypatch.setattr(store, "_connection", Failing(store._connection))
+    monkeypatch.setattr(store, "_connection", Failing(inside.connection(store)))
     for number in range(change_log.MAX_WRITES + 1):
         store.write(put(f"note {number}"))
     monkeypatch.undo()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import stat
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -98,3 +99,32 @@ def test_what_is_made_is_readable_to_its_owner_alone(tmp_path: Path) -> None:
         os.umask(before)
     files = ("state.db", "state.db-wal", "state.db-shm", "state.db.lock", "state.db.commits")
     assert modes == dict.fromkeys(files, 0o600) | {"new": 0o700}
+
+
+@pytest.mark.parametrize("parent", ["closes", "is killed"])
+def test_a_forked_process_holds_no_lock(parent: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    program = f"""
+import os, signal, sys
+from pathlib import Path
+from reliable_channel.state import Identity, SqliteStateStore
+
+store = SqliteStateStore(Path({str(path)!r}))
+store.open(Identity("general", "alice", "spec"))
+if not os.fork():
+    print("forked", flush=True)
+    sys.stdin.read()
+    os._exit(0)
+if {parent!r} == "closes":
+    store.close()
+else:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command, pipe = [sys.executable, "-c", program], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
+        process.wait()
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"forked\n"
+        store = SqliteStateStore(path)
+        store.open(ALICE)
+        store.close()

@@ -20,7 +20,9 @@ from reliable_channel.state import (
     StateVersionTooNew,
 )
 from reliable_channel.state.connect import sqlite_store
+from reliable_channel.state.continuity import Continuity
 from reliable_channel.state.sqlite_archive import SqliteArchive
+from tests import inside
 
 ALICE = Identity("general", "alice", "spec")
 NOTES = Table("notes", (("name", "TEXT"), ("data", "BLOB")))
@@ -114,10 +116,9 @@ def test_a_path_that_cannot_be(tmp_path: Path) -> None:
 def test_a_full_disk_refuses_the_whole_transaction(tmp_path: Path) -> None:
     store = SqliteStateStore(tmp_path / "state.db")
     store.open(ALICE)
-    assert store._connection is not None
     # What SQLite says when it cannot grow is the same for a quota of its own and for a full disk.
-    (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
-    store._connection.execute(f"PRAGMA max_page_count = {pages + 4}")
+    (pages,) = inside.connection(store).execute("PRAGMA page_count").fetchone()
+    inside.connection(store).execute(f"PRAGMA max_page_count = {pages + 4}")
     with pytest.raises(StateUnavailable, match="full"):
         store.write(put("large", b"x" * 1_000_000))
     store.write(put("small"))
@@ -146,9 +147,8 @@ def test_durability_chooses_what_a_transaction_waits_for(
     store = sqlite_store(url.replace("sqlite:///", "sqlite:////"), "a/b", "alice")
     assert isinstance(store, SqliteStateStore)
     store.open(ALICE)
-    assert store._connection is not None
-    assert store._connection.execute("PRAGMA synchronous").fetchone() == (level,)
-    assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert inside.connection(store).execute("PRAGMA synchronous").fetchone() == (level,)
+    assert inside.connection(store).execute("PRAGMA journal_mode").fetchone() == ("wal",)
     store.close()
     assert (tmp_path / "a%2Fb.db").exists()
 
@@ -172,8 +172,7 @@ def test_the_small_tables_are_strict(tmp_path: Path) -> None:
     store = SqliteStateStore(tmp_path / "state.db")
     store.open(ALICE)
     store.write(put("a"))
-    assert store._connection is not None
-    tables = store._connection.execute("PRAGMA table_list").fetchall()
+    tables = inside.connection(store).execute("PRAGMA table_list").fetchall()
     strict = {row[1]: bool(row[5]) for row in tables if not row[1].startswith("sqlite_")}
     assert strict == dict.fromkeys(
         ("change_log", "identity", "log", "log_sums", "notes", "state_file"), True
@@ -212,7 +211,7 @@ def test_a_write_that_a_signal_interrupts_is_there_or_not_at_the_next_start(
         raise KeyboardInterrupt
 
     if is_there:
-        monkeypatch.setattr(store._continuity, "committed", interrupt)
+        monkeypatch.setattr(Continuity, "committed", interrupt)
     else:
         monkeypatch.setattr(store, "_write_log", interrupt)
     entry = LogEntry("message", "alice", 1, b"content", None)

@@ -262,3 +262,21 @@ def test_what_a_hub_cannot_use_is_refused() -> None:
 def test_the_channel_of_garbage_is_unknown() -> None:
     assert channel_of(b"") is None
     assert channel_of(b"\xff\xff") is None
+
+
+async def test_channels_of_a_hub_are_left_in_any_order() -> None:
+    async with ChannelHub("http://127.0.0.1:9", wait_for_node=True) as hub:
+        rooms = [AsyncExitStack() for _ in range(3)]
+        for number, room in enumerate(rooms):
+            await room.enter_async_context(hub.channel(channel_id=f"{number}", sender_id="bot"))
+        for room in rooms:
+            await room.aclose()
+        assert hub.channels == () and hub.content_topics == ()
+
+
+def test_a_setting_that_a_hub_lacks_is_named() -> None:
+    with pytest.raises(TypeError, match="a hub has no setting `shard`; it has pubsub_topic,"):
+        ChannelHub("http://127.0.0.1:9", shard="nonsense")  # type: ignore[call-arg]
+    hub = ChannelHub("http://127.0.0.1:9")
+    with pytest.raises(TypeError, match="did you mean `history`"):
+        hub.channel(channel_id="c", sender_id="s", histry="all")  # type: ignore[call-arg]

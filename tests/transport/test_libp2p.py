@@ -29,6 +29,7 @@ from reliable_channel.transport.addresses import checked_addresses
 from reliable_channel.transport.connect import light_transport, needs_libp2p
 from reliable_channel.transport.libp2p import LightTransport
 from reliable_channel.transport.node import NodeTransport
+from tests import inside
 from tests.waku.libp2p.driver.tls import contexts
 from tests.waku.p2p.network import ServiceNetwork
 
@@ -184,7 +185,7 @@ async def test_a_channel_trusts_the_certificates_of_a_file(tmp_path: Path) -> No
 
 def test_a_hub_takes_the_peers_of_a_network() -> None:
     hub = ChannelHub(network="status.prod")
-    pool = hub._connect(CONTENT_TOPIC)
+    pool = hub._connect(CONTENT_TOPIC)  # noqa: SLF001
     assert isinstance(pool, PoolTransport)
     with pytest.raises(ValueError, match="`node` must be the address"):
         ChannelHub()
@@ -205,18 +206,18 @@ def test_a_pool_may_be_mixed() -> None:
     channel = ReliableChannel(
         ["http://127.0.0.1:1", "/ip4/127.0.0.1/tcp/1"], channel_id="c", sender_id="alice"
     )
-    kinds = [type(transport) for transport in channel._transports]
+    kinds = [type(transport) for transport in inside.transports(channel)]
     assert kinds == [NodeTransport, LightTransport]
 
 
 def test_a_network_gives_cluster_shard_and_peers() -> None:
     channel = ReliableChannel(network="status.prod", channel_id="c", sender_id="alice")
-    assert channel._settings.shard == "/waku/2/rs/16/32"
-    (transport,) = channel._transports
+    assert inside.settings(channel).shard == "/waku/2/rs/16/32"
+    (transport,) = inside.transports(channel)
     assert isinstance(transport, LightTransport)
     assert transport.url.startswith("libp2p://enrtree://AMOJVZX4")
     channel = ReliableChannel("http://a", network="logos.test", channel_id="c", sender_id="alice")
-    assert channel._settings.shard.startswith("/waku/2/rs/2/")
+    assert inside.settings(channel).shard.startswith("/waku/2/rs/2/")
     with pytest.raises(ValueError, match="`network` must be one of"):
         ReliableChannel(network="status", channel_id="c", sender_id="alice")
     with pytest.raises(ValueError, match="cannot be read"):

@@ -19,6 +19,7 @@ from reliable_channel.transport.addresses import checked_addresses
 from reliable_channel.transport.connect import light_transport
 from reliable_channel.transport.libp2p import LightTransport
 from reliable_channel.transport.shared_client import ClientKey, shared_client
+from tests import inside
 from tests.waku.libp2p.driver.tls import contexts
 from tests.waku.p2p.network import ServiceNetwork
 from tests.waku.p2p.service import SHARD
@@ -115,7 +116,7 @@ async def test_an_opening_that_is_cancelled_harms_nobody_else() -> None:
 
 
 async def test_peers_that_do_not_answer_leave_no_client_behind() -> None:
-    key = to(NOWHERE)._key
+    key = inside.client_key(to(NOWHERE))
     for _ in range(2):
         with pytest.raises(TransportError, match="check the address and that the node runs"):
             await to(NOWHERE).open()
@@ -137,8 +138,10 @@ async def test_what_breaks_a_client_reaches_its_users(monkeypatch: pytest.Monkey
 
 async def test_channels_of_other_settings_have_other_clients(tmp_path: Path) -> None:
     contexts(tmp_path)
-    assert to(NOWHERE)._key == to(NOWHERE)._key
-    assert to(NOWHERE)._key != to(NOWHERE, ca_file=tmp_path / "chain.pem")._key
-    assert to(NOWHERE)._key != to(NOWHERE, redundancy=2)._key
+    assert inside.client_key(to(NOWHERE)) == inside.client_key(to(NOWHERE))
+    assert inside.client_key(to(NOWHERE)) != inside.client_key(
+        to(NOWHERE, ca_file=tmp_path / "chain.pem")
+    )
+    assert inside.client_key(to(NOWHERE)) != inside.client_key(to(NOWHERE, redundancy=2))
     with pytest.raises(ValueError, match="`ca_file` must be a PEM file of certificates: "):
         to(NOWHERE, ca_file=tmp_path / "none.pem")

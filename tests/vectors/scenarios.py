@@ -118,9 +118,9 @@ class Replay:
                 hint = optional_hex(step.get("retrieval_hint"))
                 core.receive(self.wires[step["message"]], now_ms, retrieval_hint=hint)
             case "sweep_incoming":
-                core._sweep_incoming(now_ms)  # in js-waku an operation of its own
+                core._sweep_incoming(now_ms)  # in js-waku an operation of its own  # noqa: SLF001
             case "sweep_repair":
-                core._sweep_repair(now_ms)
+                core._sweep_repair(now_ms)  # noqa: SLF001
             case "sweep_outgoing":
                 pass  # js-waku's reports only; the outgoing buffer is compared at every step
             case other:

@@ -29,20 +29,20 @@ class FakeNode:
     def client(self, *, attempts: int = 1) -> WakuClient:
         return WakuClient(
             BASE_URL,
-            transport=httpx.MockTransport(self._answer),
-            retries=RetryPolicy(attempts=attempts, sleep=self._wait),
+            transport=httpx.MockTransport(self.answer),
+            retries=RetryPolicy(attempts=attempts, sleep=self.wait),
             client_id="tester",
             on_rejected=self.rejected.append,
         )
 
-    def _answer(self, request: httpx.Request) -> httpx.Response:
+    def answer(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
         answer = self.answers[min(len(self.requests), len(self.answers)) - 1]
         if isinstance(answer, Exception):
             raise answer
         return httpx.Response(answer.status_code, content=answer.content)
 
-    async def _wait(self, seconds: float) -> None:
+    async def wait(self, seconds: float) -> None:
         self.waits.append(seconds)
 
 

@@ -21,8 +21,8 @@ class Requests:
     def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
         self.begun: list[str] = []
         self._tasks = tasks
-        self._ends: dict[str, anyio.Event] = {}
-        self._scopes: dict[str, anyio.CancelScope] = {}
+        self.ends: dict[str, anyio.Event] = {}
+        self.scopes: dict[str, anyio.CancelScope] = {}
 
     async def start(
         self,
@@ -35,21 +35,21 @@ class Requests:
         protocol: str = "publish",
     ) -> None:
         async def run() -> None:
-            with self._scopes.setdefault(name, anyio.CancelScope()):
+            with self.scopes.setdefault(name, anyio.CancelScope()):
                 async with passing(node, Load(protocol, size_bytes, lane, urgent)):
                     self.begun.append(name)
-                    await self._ends.setdefault(name, anyio.Event()).wait()
+                    await self.ends.setdefault(name, anyio.Event()).wait()
 
         self._tasks.start_soon(run)
         await anyio.wait_all_tasks_blocked()
 
     async def end(self, *names: str) -> None:
         for name in names:
-            self._ends[name].set()
+            self.ends[name].set()
             await anyio.wait_all_tasks_blocked()
 
     async def cancel(self, name: str) -> None:
-        self._scopes[name].cancel()
+        self.scopes[name].cancel()
         await anyio.wait_all_tasks_blocked()
 
 
@@ -138,8 +138,8 @@ async def test_a_task_that_is_cancelled_as_its_turn_comes_passes_it_on() -> None
         await r.start("first", MAX_BYTES)
         await r.start("second", MAX_BYTES)
         await r.start("third", MAX_BYTES)
-        r._ends["first"].set()
-        r._scopes["second"].cancel()
+        r.ends["first"].set()
+        r.scopes["second"].cancel()
         await anyio.wait_all_tasks_blocked()
         assert r.begun[-1] == "third"
 

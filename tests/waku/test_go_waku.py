@@ -255,7 +255,7 @@ FAILURES: list[tuple[Call, int, object, type[WakuError]]] = [
 async def test_failures(call: Call, status: int, body: object, expected: type[WakuError]) -> None:
     node = FakeNode([said(body, status)])
     client = node.client()
-    client._session.flavour = Flavour.GO_WAKU
+    client._session.flavour = Flavour.GO_WAKU  # noqa: SLF001
     async with client:
         with pytest.raises(expected) as caught:
             await call(client)

@@ -295,8 +295,8 @@ async def test_what_time_does_not_cure_is_not_repeated(failure: httpx.Response) 
 
 async def test_waits_grow_and_are_bounded() -> None:
     node = FakeNode([CUT])
-    policy = RetryPolicy(attempts=8, initial_ms=100, max_ms=1000, jitter_ms=50, sleep=node._wait)
-    transport = httpx.MockTransport(node._answer)
+    policy = RetryPolicy(attempts=8, initial_ms=100, max_ms=1000, jitter_ms=50, sleep=node.wait)
+    transport = httpx.MockTransport(node.answer)
     async with WakuClient(BASE_URL, transport=transport, retries=policy) as client:
         with pytest.raises(NodeUnreachable):
             await client.info()
@@ -308,14 +308,14 @@ async def test_waits_grow_and_are_bounded() -> None:
 async def test_waiting_is_anyios_unless_told_otherwise() -> None:
     node = FakeNode([CUT, said(b"v1")])
     policy = RetryPolicy(initial_ms=1, jitter_ms=0)
-    transport = httpx.MockTransport(node._answer)
+    transport = httpx.MockTransport(node.answer)
     async with WakuClient(BASE_URL, transport=transport, retries=policy) as client:
         assert await client.version() == "v1"
 
 
 async def test_no_policy_means_one_attempt() -> None:
     node = FakeNode([CUT])
-    transport = httpx.MockTransport(node._answer)
+    transport = httpx.MockTransport(node.answer)
     async with WakuClient(BASE_URL, transport=transport, retries=None) as client:
         with pytest.raises(NodeUnreachable):
             await client.info()

@@ -43,15 +43,15 @@ def java_version(java: str | None = None) -> int:
     if java is None:
         raise SparkUnavailable(f"Spark needs Java, and there is none: {how}")
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+        told = subprocess.run([java, "-version"], capture_output=True, check=False)
     except OSError as error:
         raise SparkUnavailable(f"{java} cannot be run ({error}): {how}") from error
-    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    found = re.search(rb'version "(?:1\.)?(\d+)', told.stderr)
     if found is None:
         raise SparkUnavailable(f"{java} does not say which version it is: {how}")
-    if int(found[1]) < MIN_JAVA:
-        raise SparkUnavailable(f"{java} is Java {found[1]}, which Spark 4 cannot use: {how}")
-    return int(found[1])
+    if (major := int(found[1])) < MIN_JAVA:
+        raise SparkUnavailable(f"{java} is Java {major}, which Spark 4 cannot use: {how}")
+    return major
 
 
 def quiet_gateway(conf: SparkConf) -> JavaGateway:

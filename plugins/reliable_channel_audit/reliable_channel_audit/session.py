@@ -76,7 +76,7 @@ def session(
         spark = _connected(remote)
         _tell_server(spark, settings or {})
     else:
-        options = _with_jvm(settings or {}, brief=brief)
+        options = with_jvm(settings or {}, brief=brief)
         spark = _started(master or "local[*]", options, verbose=verbose)
     from .sources import register
 
@@ -97,7 +97,7 @@ def package_zip(directory: str | Path) -> Path:
     return path
 
 
-def _with_jvm(settings: Mapping[str, str], *, brief: bool) -> dict[str, str]:
+def with_jvm(settings: Mapping[str, str], *, brief: bool) -> dict[str, str]:
     """The settings, and for `brief` work those of its JVM where they name none."""
     own = {"spark.driver.extraJavaOptions": BRIEF_JVM} if brief else {}
     return {**own, **settings}
@@ -121,7 +121,7 @@ def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> Spar
             SparkContext(conf=conf, gateway=quiet_gateway(conf))
         spark = SparkSession.builder.config(map=dict(options)).getOrCreate()
     except Exception as error:  # Py4J's and Java's own, of whatever kind
-        raise SparkUnavailable(f"Spark does not start on {master}: {_first_line(error)}") from error
+        raise SparkUnavailable(f"Spark does not start on {master}: {first_line(error)}") from error
     if not verbose:
         spark.sparkContext.setLogLevel("ERROR")
     if not master.startswith("local"):
@@ -156,7 +156,7 @@ def _connected(remote: str) -> SparkSession:
             spark.conf.set(name, QUIET[name])
         spark.addArtifacts(str(package_zip(tempfile.mkdtemp())), pyfile=True)
     except Exception as error:  # gRPC's own, of whatever kind
-        raise SparkUnavailable(f"no Spark Connect at {remote}: {_first_line(error)}") from error
+        raise SparkUnavailable(f"no Spark Connect at {remote}: {first_line(error)}") from error
     return spark
 
 
@@ -167,11 +167,11 @@ def _tell_server(spark: SparkSession, settings: Mapping[str, str]) -> None:
             spark.conf.set(name, value)
         except Exception as error:  # the server's own, of whatever kind
             raise SparkUnavailable(
-                f"{name} is set where the server of Spark Connect starts: {_first_line(error)}"
+                f"{name} is set where the server of Spark Connect starts: {first_line(error)}"
             ) from error
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """First line of an error; of an error of Java's the innermost cause."""
     first, *others = str(error).strip().split("\n")
     causes = [line for line in others if line.startswith((": ", "Caused by: "))]

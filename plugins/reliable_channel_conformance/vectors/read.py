@@ -9,7 +9,7 @@ from typing import Any
 
 def cases(folder: str, kind: str) -> list[dict[str, Any]]:
     """The cases of one file."""
-    document = json.loads(Path(folder, f"{kind}.json").read_text())
+    document = json.loads(Path(folder, f"{kind}.json").read_text(encoding="utf-8"))
     assert (document["format"], document["version"]) == ("reliable-channel-vectors", 1)
     return list(document["cases"])
 

@@ -36,7 +36,7 @@ def make_encryption(url: str, channel_id: str) -> Encryption:
     if parts.netloc or parts.query or path == Path():
         raise ValueError(f"`encryption` must be {ALLOWED} (got {url!r})")
     try:
-        lines = path.read_text().split("\n")
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"encryption is {url!r}, and its keys cannot be read: {error}") from error
     secrets = [Secret.from_hex(line) for line in lines if line.strip()]

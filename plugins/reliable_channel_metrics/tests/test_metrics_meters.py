@@ -24,6 +24,7 @@ from reliable_channel.events import (
 from reliable_channel_metrics import METERS, Meters, prometheus_text
 from reliable_channel_metrics import meters as module
 from reliable_channel_metrics.meters import LIVE, NODE_UP, READY, Metric
+from tests import inside
 
 
 def test_the_life_of_a_message_is_counted_and_timed() -> None:
@@ -82,7 +83,8 @@ def test_series_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         meters.observe(name, "alice", SyncSent("s"), 0, busy.health)
         meters.observe(name, "alice", SendingMessage(str(number), "r"), 0, busy.health)
     assert len({attributes[0] for _, attributes in meters.counters}) == 3
-    assert len(meters._began_ms) == 2 and len(meters._channels) <= 5
+    sizes = inside.sizes(meters)
+    assert sizes["_began_ms"] == 2 and sizes["_channels"] <= 5
     assert len([one for one in meters.gauges() if one[0] is NODE_UP]) == 2
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from reliable_channel_moderation import Judge, Policy, Rule, Seen
 from reliable_channel_moderation import judge as judge_module
 from reliable_channel_moderation.links import MAX_LINKS, why_not_allowed
+from tests import inside
 
 NOW_MS = 1_700_000_000_000
 ALLOWED = {"status.app", "github.com"}
@@ -119,9 +120,9 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = Judge(Policy(learn_s=1))
     for n in range(500):
         judge.judge(seen(f"user {n}", f"a text of some length {n}", at_ms=NOW_MS + 2_000 * n))
-    sizes = [len(judge._known), len(judge._newcomers), len(judge._copies)]
-    sizes += [len(w._times) for w in (judge._messages, judge._repeats, judge._arrivals)]
-    assert max(sizes) == 50
+    windows = [each for each in vars(judge).values() if isinstance(each, judge_module.Windows)]
+    sizes = [inside.sizes(each) for each in (judge, *windows)]
+    assert max(max(each.values()) for each in sizes) == 50
 
 
 @pytest.mark.parametrize("wrong", [{"flood_s": 0}, {"mute_at": 5, "kick_at": 4}, {"copies": -1}])

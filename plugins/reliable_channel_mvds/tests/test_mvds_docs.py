@@ -11,7 +11,7 @@ PAGES = [PLUGIN.parents[1] / "docs" / "mvds.md", PLUGIN / "README.md"]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_snippets_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    snippets = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    snippets = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     assert snippets
     for snippet in snippets:
         exec(compile(snippet, page.name, "exec"), {})

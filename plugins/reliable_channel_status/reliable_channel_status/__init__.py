@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         CommunityRequestToJoinResponse,
         CommunityRequestToLeave,
         CommunityTokenPermission,
+        CommunityUserKicked,
         IdentityImage,
         RevealedAccount,
         Shard,
@@ -145,7 +146,8 @@ else:
                 "CommunityChat CommunityDescription CommunityEncryptionKeysRequest "
                 "CommunityMember CommunityPermissions CommunityRequestToJoin "
                 "CommunityRequestToJoinResponse CommunityRequestToLeave "
-                "CommunityTokenPermission IdentityImage RevealedAccount Shard TokenCriteria"
+                "CommunityTokenPermission CommunityUserKicked IdentityImage "
+                "RevealedAccount Shard TokenCriteria"
             ).split(),
             "wire.conversation": (
                 "Applied Conversation ConversationLimits MessageState Privileged Waiting"
@@ -214,6 +216,7 @@ __all__ = [
     "CommunityRequestToJoinResponse",
     "CommunityRequestToLeave",
     "CommunityTokenPermission",
+    "CommunityUserKicked",
     "ContactRequestPropagatedState",
     "ContactUpdate",
     "ContentType",

@@ -56,7 +56,7 @@ def write_key(path: Path, key: PrivateKey, passphrase: str | None = None) -> Non
         raise KeyFileError(
             f"{path} exists; move it away, or take another name: a lost key does not come back"
         ) from None
-    with os.fdopen(descriptor, "w") as file:
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
         os.fchmod(descriptor, MODE)  # whatever the umask is
         file.write(json.dumps(document, indent=1) + "\n")
 

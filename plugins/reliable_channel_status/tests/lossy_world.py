@@ -21,7 +21,7 @@ from reliable_channel_status.bot import (
     RateLimit,
     StatusBot,
 )
-from reliable_channel_status.testing.virtual_time import VirtualTimeLoop
+from tests.virtual_time import VirtualLoop
 from waku import WakuClient
 from waku.node import EmbeddedNode, NodeOptions
 from waku.node.options import HashQueries
@@ -127,7 +127,7 @@ def converse(
             await anyio.sleep(60 * minutes)
             tasks.cancel_scope.cancel()
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(main())
 
 

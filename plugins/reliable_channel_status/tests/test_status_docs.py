@@ -37,7 +37,7 @@ def _environment() -> Iterator[None]:
 )
 def test_the_snippets_run(page: Path) -> None:
     names: dict[str, Any] = {"__name__": "a page"}
-    snippets = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    snippets = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     assert snippets
     for snippet in snippets:
         exec(compile(snippet, page.name, "exec"), names)

@@ -1,8 +1,7 @@
 """`sync="svs"`: participants over a lossy network in virtual time, and whole channels."""
 
 import random
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
@@ -41,6 +40,7 @@ from reliable_channel_svs import PublicationName, StateVector, plugin
 from reliable_channel_svs.channel import SvsCore
 from reliable_channel_svs.channel.streams import WINDOW
 from reliable_channel_svs.channel.wire import ChannelWire, node_name
+from tests.channel.world import Told, listening
 
 START = 1_736_266_473_000
 
@@ -364,24 +364,8 @@ def registered() -> Iterator[None]:
     process_registry.cache_clear()
 
 
-@asynccontextmanager
-async def collecting(channel: ReliableChannel) -> AsyncIterator[list[bytes]]:
-    contents: list[bytes] = []
-
-    async def collect() -> None:
-        async for event in channel.events():
-            if isinstance(event, MessageReceived):
-                contents.append(event.content)  # noqa: PERF401 - shared while it grows
-
-    async with channel, anyio.create_task_group() as tasks:
-        tasks.start_soon(collect)
-        yield contents
-        tasks.cancel_scope.cancel()
-
-
-async def until(contents: list[bytes], wanted: set[bytes]) -> None:
-    while set(contents) != wanted:  # noqa: ASYNC110 - the channel tells at any time
-        await anyio.sleep(0.02)
+async def heard(told: Told, wanted: set[bytes]) -> None:
+    await told.until(lambda: set(told.contents) == wanted)
 
 
 def make(
@@ -408,18 +392,18 @@ def test_channels_talk_and_go_on_after_a_restart(backend: str, tmp_path: Path) -
     async def main() -> None:
         network = MemoryNetwork()
         state = tmp_path / "alice.sqlite"
-        async with collecting(make(network, "bob")) as bob:
-            async with collecting(make(network, "alice", state)):
+        async with listening(make(network, "bob")) as bob:
+            async with listening(make(network, "alice", state)):
                 pass
             for life in range(3):
                 alice = make(network, "alice", state)
-                async with collecting(alice):
+                async with listening(alice):
                     await alice.send(b"life %d" % life)
-                    await until(bob, {b"life %d" % n for n in range(life + 1)})
+                    await heard(bob, {b"life %d" % n for n in range(life + 1)})
             ids = [entry.message_id for entry in alice.log()]
             assert len({name.rsplit("/", 1)[0] for name in ids}) == 1  # one bootstrap time
             assert [name.rsplit("=", 1)[1] for name in ids] == ["1", "2", "3"]
-        assert bob == [b"life 0", b"life 1", b"life 2"]
+        assert bob.contents == [b"life 0", b"life 1", b"life 2"]
 
     anyio.run(main, backend=backend)
 
@@ -429,10 +413,10 @@ def test_channels_talk_and_go_on_after_a_restart(backend: str, tmp_path: Path) -
 @pytest.mark.usefixtures("registered")
 async def test_channels_talk_over_real_sockets(real_node: str) -> None:
     alice, bob = make(real_node, "alice"), make(real_node, "bob")
-    async with collecting(alice), collecting(bob) as heard:
+    async with listening(alice), listening(bob) as told:
         for number in range(5):
             await alice.send(b"%d" % number)
-        await until(heard, {b"%d" % number for number in range(5)})
+        await heard(told, {b"%d" % number for number in range(5)})
         assert alice.log_digest() == bob.log_digest()
 
 
@@ -444,9 +428,9 @@ def test_an_encrypted_channel_talks() -> None:
             make(network, name, encryption=SymmetricEncryption(Keyring(key), context=b"general"))
             for name in ("alice", "bob")
         )
-        async with collecting(bob) as heard, collecting(alice):
+        async with listening(bob) as told, listening(alice):
             await alice.send(b"sealed")
-            await until(heard, {b"sealed"})
+            await heard(told, {b"sealed"})
 
     anyio.run(main)
 

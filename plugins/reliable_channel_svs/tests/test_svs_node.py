@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
@@ -53,6 +53,8 @@ class World:
     forwarder: SmallForwarder
     stack: AsyncExitStack
     told: dict[SvsNode, list[NodeEvent]]
+    heard: anyio.Event = field(default_factory=anyio.Event)
+    """Set, and replaced, when any node tells something."""
 
     async def node(
         self,
@@ -79,13 +81,13 @@ class World:
     async def _listen(self, node: SvsNode) -> None:
         async for event in node.events():
             self.told[node].append(event)
+            self.heard.set()
+            self.heard = anyio.Event()
 
     async def until(self, node: SvsNode, kind: type[T], count: int = 1) -> list[T]:
         """Wait until a node told so many events of a kind."""
-        while len(self.all(node, kind)) < count:  # noqa: ASYNC110 - nodes tell at any time
-            await anyio.sleep(0.01)
-        found = self.all(node, kind)
-        assert len(found) >= count, self.told[node][-5:]
+        while len(found := self.all(node, kind)) < count:
+            await self.heard.wait()
         return found
 
     def all(self, node: SvsNode, kind: type[T]) -> list[T]:

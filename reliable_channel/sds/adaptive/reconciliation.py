@@ -19,6 +19,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import Final
 
+from ..agenda import Agenda, Slot
 from ..changes import LogKey
 from ..log.log import MessageLog
 from ..log.root import SECOND_MS, SHORT_BYTES, ListedIds, LogRoot, Reconciling, key_hash
@@ -122,7 +123,10 @@ class Reconciliation:
         random: Random,
         held: Callable[[str, str | None], bytes | None],
         parked: Callable[[], Parked],
+        agenda: Agenda | None = None,
     ) -> None:
+        self.agenda = agenda or Agenda()
+        """Where `Slot.RECONCILIATION` is planned."""
         self._log = log
         self._observations = observations
         self._random = random
@@ -161,6 +165,7 @@ class Reconciliation:
         is_plain = difference >= MANY
         if question.due_ms is None and (is_plain or question.stays):
             question.due_ms = now_ms + self._draw_ms()
+            self._plan_next()
 
     def agrees(self, now_ms: int, *, all_agree: bool) -> None:
         """The root of another participant is that of the own log, and of `all_agree` those of all
@@ -170,6 +175,7 @@ class Reconciliation:
             self._failed = None
         if all_agree or (question and now_ms - question.heard_ms >= AGREES_MS):
             self._end_question()
+            self._plan_next()
 
     @property
     def has_failed(self) -> bool:
@@ -190,12 +196,15 @@ class Reconciliation:
                 self._hear_list(listed, parked, now_ms)
         bundle, has_more = readable(said, sender_id)
         dropped = {sender_id: False} if has_more else {}
-        return dropped | dict.fromkeys(self.inbox.put(bundle, now_ms), True)
+        dropped |= dict.fromkeys(self.inbox.put(bundle, now_ms), True)
+        self._plan_next()
+        return dropped
 
     def came(self, key: LogKey, sender_id: str, now_ms: int) -> None:
         """Another participant broadcast a message of the own log in a bundle, so that it need not
         be done here."""
         self._bundles.came(key, sender_id, now_ms)
+        self._plan_next()
 
     def brought(self, key: LogKey, now_ms: int) -> None:
         """A bundle had a message that was missing: others may follow, so do not ask meanwhile."""
@@ -204,11 +213,19 @@ class Reconciliation:
             if len(question.brought) < MAX_BROUGHT:
                 question.brought.append(key)
             self._ask_later(question, now_ms)
+            self._plan_next()
 
     # -- time --------------------------------------------------------------------------------------
 
-    def next_deadline_ms(self) -> int | None:
-        """When `take` has something to broadcast, or to look at."""
+    def take(self, now_ms: int) -> list[Reconciling]:
+        """Return what is to be broadcast now, a message each; after the messages of the inbox."""
+        said = list(self._due(now_ms))
+        self._plan_next()
+        return said
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _plan_next(self) -> None:
         question = self._question
         dues = (
             self.inbox.due_ms,
@@ -216,18 +233,16 @@ class Reconciliation:
             self._bundles.due_ms,
             question.due_ms if question else None,
         )
-        return min((due_ms for due_ms in dues if due_ms is not None), default=None)
+        first_ms = min((due_ms for due_ms in dues if due_ms is not None), default=None)
+        self.agenda.plan(Slot.RECONCILIATION, first_ms)
 
-    def take(self, now_ms: int) -> Iterator[Reconciling]:
-        """What is to be broadcast now, a message each."""
+    def _due(self, now_ms: int) -> Iterator[Reconciling]:
         if (question := self._question) and _is_due(question.due_ms, now_ms):
             self._ask(question, now_ms)
         if _is_due(self._plan.due_ms, now_ms):
             yield from self._describe(now_ms)
         if bundle := self._bundles.take(now_ms):
             yield Reconciling(packed=bundle)
-
-    # -- inside ------------------------------------------------------------------------------------
 
     def _ask(self, question: _Question, now_ms: int) -> None:
         root = question.root

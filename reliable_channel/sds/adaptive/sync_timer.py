@@ -8,6 +8,7 @@ few rounds, of about e syncs each, for any size of the group (`law.py`).
 from dataclasses import replace
 from typing import Final
 
+from ..agenda import Agenda
 from ..pacing import Bucket
 from ..sync import Random, SyncTimer, SyncTrigger
 from .estimates import Observations
@@ -36,8 +37,14 @@ PATIENCE: Final = 10
 class AdaptiveSyncTimer(SyncTimer):
     """The sync timer of a participant that tunes itself."""
 
-    def __init__(self, interval_ms: int, observations: Observations, random: Random) -> None:
-        super().__init__(None)
+    def __init__(
+        self,
+        interval_ms: int,
+        observations: Observations,
+        random: Random,
+        agenda: Agenda | None = None,
+    ) -> None:
+        super().__init__(None, agenda)
         self.stage = 0
         """Syncs since the last news."""
         self.gives_way = False
@@ -62,7 +69,7 @@ class AdaptiveSyncTimer(SyncTimer):
                 return  # the sync that is planned names it, too
             case SyncTrigger.CONTENT | SyncTrigger.MORE_CONTENT:
                 self.stage = self._requests = 0
-                self.due_ms = now_ms + acknowledge_ms(measured, self._random())
+                self._plan(now_ms + acknowledge_ms(measured, self._random()))
                 return
             case SyncTrigger.MISSED_CONTENT:
                 return  # it was known of; a sync will name it
@@ -71,7 +78,7 @@ class AdaptiveSyncTimer(SyncTimer):
             case SyncTrigger.START:
                 crowd = replace(measured, others=max(measured.others, JOINING))
                 draw_ms = feedback_ms(crowd, self._random())
-                self.due_ms = now_ms + round(measured.scale_ms) + draw_ms
+                self._plan(now_ms + round(measured.scale_ms) + draw_ms)
                 return
             case SyncTrigger.OWN_SYNC if self._own_ms == now_ms:
                 return
@@ -89,7 +96,7 @@ class AdaptiveSyncTimer(SyncTimer):
         quiet_ms = share * stage_ms(measured, self.stage, self._interval_ms)
         if heard is SyncTrigger.OWN_SYNC:
             quiet_ms *= STRANGER_SHARE
-        self.due_ms = now_ms + round(quiet_ms) + feedback_ms(measured, self._random())
+        self._plan(now_ms + round(quiet_ms) + feedback_ms(measured, self._random()))
 
     @property
     def is_long(self) -> bool:
@@ -101,4 +108,4 @@ class AdaptiveSyncTimer(SyncTimer):
         if not self._interval_ms or self.due_ms is None or not self._prompts.take(now_ms):
             return
         soon_ms = acknowledge_ms(self._observations.measured(), self._random())
-        self.due_ms = min(self.due_ms, now_ms + soon_ms)
+        self._plan(min(self.due_ms, now_ms + soon_ms))

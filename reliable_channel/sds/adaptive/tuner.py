@@ -7,8 +7,10 @@ and to speak. The law itself is `law.py`, pure functions; docs/decisions.md expl
 from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
+from ..agenda import Agenda, Slot
 from ..message import Message, MessageKind
 from ..options import RepairOptions, SdsOptions
 from ..outgoing import Unacknowledged
@@ -44,16 +46,26 @@ class Tuner:
     """What one participant that tunes itself knows and plans."""
 
     def __init__(
-        self, options: SdsOptions, timers: RepairTimers, random: Random, *, has_filters: bool
+        self,
+        options: SdsOptions,
+        timers: RepairTimers,
+        random: Random,
+        *,
+        has_filters: bool,
+        agenda: Agenda | None = None,
     ) -> None:
+        self.agenda = agenda or Agenda()
+        """Where `Slot.COPY` and `Slot.SYNC` are planned."""
         self.observations = Observations()
-        self.sync_timer = AdaptiveSyncTimer(options.sync_min_interval_ms, self.observations, random)
+        self.sync_timer = AdaptiveSyncTimer(
+            options.sync_min_interval_ms, self.observations, random, self.agenda
+        )
         self.timers = RepairTimers(self._t_req, self._t_resp, self._in_response_group)
         self.random = random
         self._options = options
         self._family = timers
         self._has_filters = has_filters
-        self._copies = Timetable()
+        self._copies = Timetable(partial(self.agenda.plan, Slot.COPY))
         self._copies_left: dict[str, int] = {}
         self._on_air = Times()
         self._first_heard = Times()
@@ -148,10 +160,6 @@ class Tuner:
             else:
                 del self._copies_left[message_id]
         return due
-
-    def next_copy_ms(self) -> int | None:
-        """When the next copy is due."""
-        return self._copies.first_ms()
 
     def retry_ms(self, message: Unacknowledged) -> int:
         """The retry policy of a participant that tunes itself."""

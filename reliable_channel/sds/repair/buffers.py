@@ -8,9 +8,11 @@ missing message mostly one participant asks and one answers; the original sender
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import Final
 
+from ..agenda import Agenda, Slot
 from ..changes import NO_RECORDER, Recorder, Row, Table
 from ..message import HistoryEntry
 from ..options import RepairOptions
@@ -118,14 +120,18 @@ class OutgoingRepairBuffer:
         timers: RepairTimers = SPEC_TIMERS,
         recorder: Recorder = NO_RECORDER,
         again_ms: Callable[[int], int] | None = None,
+        agenda: Agenda | None = None,
     ) -> None:
+        self.agenda = agenda or Agenda()
+        """Where `Slot.REPAIR_REQUEST` is planned."""
+        self._pauses_until_ms = 0
         self._recorder = recorder
         self._participant_id = participant_id
         self._options = options
         self._timers = timers
         self._again_ms = again_ms
         self._wanted: dict[str, _Wanted] = {}
-        self._timetable = OwnedTimetable()
+        self._timetable = OwnedTimetable(self._plan_request)
         self._resting: OrderedDict[str, int] = OrderedDict()
         """Since when an entry has no attempts left, the longest rested first."""
 
@@ -210,9 +216,10 @@ class OutgoingRepairBuffer:
             heard.add(requester_id)
             self._count_attempt(message_id, now_ms)
 
-    def next_deadline_ms(self) -> int | None:
-        """The lowest T_req."""
-        return self._timetable.first_ms()
+    def pause(self, until_ms: int) -> None:
+        """Send no sync message for the sake of requests before that time."""
+        self._pauses_until_ms = until_ms
+        self._plan_request(self._timetable.first_ms())
 
     def drop_expired(self, now_ms: int) -> None:
         """Plan anew what lies beyond `now + t_max` (guide, edge case 2): the clock was set back."""
@@ -248,6 +255,10 @@ class OutgoingRepairBuffer:
             due_ms += self._again_ms(attempts)
         # Never beyond what `drop_expired` takes for a clock set back: it would plan without end.
         return min(due_ms, now_ms + options.t_max_ms)
+
+    def _plan_request(self, first_ms: int | None) -> None:
+        at_ms = None if first_ms is None else max(first_ms, self._pauses_until_ms)
+        self.agenda.plan(Slot.REPAIR_REQUEST, at_ms)
 
     def _plan(self, message_id: str, due_ms: int) -> None:
         self._timetable.add(message_id, due_ms, self._wanted[message_id].referrer_id)
@@ -288,12 +299,15 @@ class IncomingRepairBuffer:
         options: RepairOptions,
         timers: RepairTimers = SPEC_TIMERS,
         recorder: Recorder = NO_RECORDER,
+        agenda: Agenda | None = None,
     ) -> None:
+        self.agenda = agenda or Agenda()
+        """Where `Slot.REPAIR_ANSWER` is planned."""
         self._recorder = recorder
         self._participant_id = participant_id
         self._options = options
         self._timers = timers
-        self._timetable = Timetable()
+        self._timetable = Timetable(partial(self.agenda.plan, Slot.REPAIR_ANSWER))
         self._paid: dict[str, tuple[str, int]] = {}
         """The requester, and how many bytes, by message id."""
         self.budget = RepairBudget(options)
@@ -352,10 +366,6 @@ class IncomingRepairBuffer:
         for message_id, t_resp_ms in rows:
             assert isinstance(message_id, str) and isinstance(t_resp_ms, int)
             self._timetable.add(message_id, t_resp_ms)
-
-    def next_deadline_ms(self) -> int | None:
-        """The lowest T_resp."""
-        return self._timetable.first_ms()
 
     def planned(self) -> dict[str, int]:
         """T_resp by message id."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
+from tests import inside
 from waku.libp2p import InvalidInput, PeerViolation
 from waku.libp2p.driver.framing import WebSocketClient, WebSocketServer
 from waku.libp2p.gossipsub import GossipOptions, Router
@@ -40,11 +41,14 @@ def _gossip(data: bytes) -> None:
         if number % 4 == 0:
             router.on_heartbeat(100 * number)
         for name in (0, 1):
-            peer = router._peers[name]
+            peer = inside.peers(router)[name]
             assert peer.outgoing_bytes <= SMALL.queue_bytes + SMALL.rpc_bytes
             assert len(peer.topics) <= SMALL.topics_by_peer + 1
-        assert len(router._promises) <= SMALL.promises and len(router._seen) <= SMALL.seen_ids
-        assert router._cache.size_bytes <= SMALL.cache_bytes
+        assert (
+            inside.sizes(router)["_promises"] <= SMALL.promises
+            and len(inside.seen(router)) <= SMALL.seen_ids
+        )
+        assert inside.cache(router).size_bytes <= SMALL.cache_bytes
         assert len(router.mesh(TOPIC)) <= SMALL.mesh_high
         while router.next_event() is not None:
             pass

@@ -1,8 +1,10 @@
 """libp2p: notations, and whole connections that are given anything at each stage."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Final
 
+from tests import inside
 from waku.libp2p import (
     Connection,
     HandshakeFailed,
@@ -99,9 +101,8 @@ def _raw(data: bytes) -> None:
 
 def payloads() -> Iterator[bytes]:
     """What either side says of itself within the handshake."""
-    for initiator in (True, False):
-        yield bytes([initiator]) + _noise(initiator, muxers=MUXERS)._payload
-        yield bytes([initiator]) + _noise(initiator)._payload
+    for initiator, muxers in product((True, False), (MUXERS, ())):
+        yield bytes([initiator]) + _noise(initiator, muxers=muxers)._payload  # noqa: SLF001
 
 
 def _noise(initiator: bool, muxers: tuple[str, ...] = ()) -> NoiseSession:
@@ -116,7 +117,7 @@ def _payload(data: bytes) -> None:
         return
     initiator = bool(data[0] & 1)
     hostile, honest = _noise(initiator), _noise(not initiator)
-    hostile._payload = data[1:]
+    hostile._payload = data[1:]  # noqa: SLF001
     try:
         for _ in range(2):
             honest.receive(hostile.data_to_send())
@@ -136,8 +137,7 @@ def muxed_sessions() -> Iterator[bytes]:
         stream_id = pair.dialler.open_stream(["/echo/1"], 0)
         pair.dialler.send(stream_id, b"hello" * 50)
         pair.dialler.end(stream_id)
-        assert pair.dialler._muxer is not None
-        yield bytes([number]) + joined([pair.dialler._muxer.data_to_send()])
+        yield bytes([number]) + joined([inside.muxer(pair.dialler).data_to_send()])
 
 
 def _muxed(data: bytes) -> None:
@@ -147,7 +147,7 @@ def _muxed(data: bytes) -> None:
     pair = Pair(dialler_muxers=(MUXERS[data[0] % len(MUXERS)],))
     pair.pump()
     events(pair.listener)
-    session = pair.dialler._noise
+    session = inside.noise(pair.dialler)
     for record in records(data[1:]):
         try:
             pair.listener.receive(session.encrypt(record), 0)

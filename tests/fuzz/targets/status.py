@@ -49,6 +49,7 @@ from reliable_channel_status import (
     wrap,
 )
 from reliable_channel_status.wire.codec import TYPES
+from reliable_channel_status.wire.conversation import everybody
 from reliable_channel_status.wire.envelope import pack, unpack
 from reliable_channel_status.wire.segments import STATUS_SEGMENTATION
 from waku import WakuMessage
@@ -128,7 +129,7 @@ def _way_in(data: bytes) -> None:
     """Plain bytes of members, each in an honest envelope: a message or a refusal comes of each, and
     a conversation stays within its limits."""
     opener = Opener([TOPIC])
-    conversation = Conversation(limits=LIMITS, members_may_pin=True)
+    conversation = Conversation(limits=LIMITS, may_pin=everybody)
     for now_ms, record in enumerate(records(data, most=8), NOW_MS):
         sealed = seal_symmetric(record, TOPIC.key, ALICE)
         message = WakuMessage(sealed, TOPIC.content_topic, 1, now_ms * 1_000_000)

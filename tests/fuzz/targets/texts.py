@@ -177,13 +177,17 @@ def batched(data: bytes, size: int = 4) -> Iterator[bytes]:
         yield data[at : at + size]
 
 
+async def _acknowledged(request: Request, within_s: float | None) -> None:
+    """Wait for nothing."""
+
+
 class _Channel:
     """A channel that takes everything."""
 
     async def send(self, payload: bytes, *, idempotency_key: str | None) -> Request:
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)  # as a real channel does
-        return Request("request", (f"message of {len(payload)} bytes",))
+        return Request("request", (f"message of {len(payload)} bytes",), _acknowledged)
 
     async def send_ephemeral(self, payload: bytes) -> str:
         return f"ephemeral of {len(payload)} bytes"
@@ -205,8 +209,8 @@ def _command(data: bytes) -> None:
     """A line is obeyed or refused, and either way answered by one line of JSON."""
     line = data.replace(b"\n", b" ")
     told: list[dict[str, Any]] = []
-    with patch.object(peer, "_write", told.append):
-        goes_on = at_once(peer._obey_line(cast("ReliableChannel", _Channel()), line, {}))
+    with patch.object(peer, "write", told.append):
+        goes_on = at_once(peer.obey_line(cast("ReliableChannel", _Channel()), line, {}))
     assert len(told) == goes_on
     for answer in told:
         written = json.dumps(answer, allow_nan=False)

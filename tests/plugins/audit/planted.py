@@ -552,4 +552,4 @@ def _landing(
 
 def _write(path: Path, lines: Iterator[dict[str, Any]] | Lines) -> None:
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")

@@ -33,9 +33,9 @@ def test_the_life_of_a_message(tmp_path: Path) -> None:
     assert theirs[1].startswith("entered the log at position ")
     assert theirs[2] == "received by the application"
     for step in life:
-        assert message_id in Path(step.path).read_text().splitlines()[step.line - 1] or (
-            "wire" in Path(step.path).read_text().splitlines()[step.line - 1]
-        )
+        assert message_id in Path(step.path).read_text(encoding="utf-8").splitlines()[
+            step.line - 1
+        ] or ("wire" in Path(step.path).read_text(encoding="utf-8").splitlines()[step.line - 1])
     assert show(life[0]).startswith("2023-11-14 22:13:20.")
     assert f"({life[0].path}:{life[0].line})" in show(life[0])
 

@@ -46,11 +46,11 @@ def asked(path: Path, at_ms: Sequence[int]) -> str:
     """What is found of a message that was asked for at these times, each that long before the
     end of the journal."""
     plant("never-ending repair", path, 1)
-    lines = list(map(json.loads, path.read_text().splitlines()))
+    lines = list(map(json.loads, path.read_text(encoding="utf-8").splitlines()))
     asking = next(each for each in lines if each["event"] == "repair_requested")
     lines = [each for each in lines if each["event"] != "repair_requested"]
     lines[-1:-1] = [asking | {"at_ms": lines[-1]["at_ms"] + each} for each in at_ms]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     (finding,) = [each for each in check([path.parent]).findings if each.audit == "repair"]
     return finding.detail
 

@@ -47,7 +47,7 @@ def test_a_visitor_is_owed_what_was_sent_while_it_was_there() -> None:
 def test_many_short_visits_cost_what_they_saw(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at every message for every visitor would be 100 times as many."""
     looks = 0
-    sent_ms = promises._sent_ms
+    sent_ms = promises._sent_ms  # noqa: SLF001
 
     def counting(message: Delivery, accepted_ms: int) -> int:
         nonlocal looks

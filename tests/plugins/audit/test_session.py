@@ -86,14 +86,14 @@ def test_where_nothing_answers(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_of_an_error_of_javas_the_innermost_cause_is_told(text: str, told: str) -> None:
-    assert sessions._first_line(RuntimeError(text)) == told
+    assert sessions.first_line(RuntimeError(text)) == told
 
 
 def test_brief_work_has_a_jvm_that_compiles_quickly() -> None:
     name, memory = "spark.driver.extraJavaOptions", {"spark.driver.memory": "1g"}
-    assert sessions._with_jvm(memory, brief=True) == {name: sessions.BRIEF_JVM, **memory}
-    assert sessions._with_jvm(memory, brief=False) == memory
-    assert sessions._with_jvm({name: "-Xlog:gc"}, brief=True) == {name: "-Xlog:gc"}
+    assert sessions.with_jvm(memory, brief=True) == {name: sessions.BRIEF_JVM, **memory}
+    assert sessions.with_jvm(memory, brief=False) == memory
+    assert sessions.with_jvm({name: "-Xlog:gc"}, brief=True) == {name: "-Xlog:gc"}
 
 
 def test_the_package_goes_along_as_one_file(tmp_path: Path) -> None:

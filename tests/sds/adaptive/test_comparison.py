@@ -18,6 +18,7 @@ from reliable_channel.sds.events import LogAgrees, LogDiffers
 from reliable_channel.sds.log.root import LogRoot
 from reliable_channel.sds.options import JS_WAKU
 from reliable_channel.sds.profile import NIM
+from tests import inside
 
 from ..world import (
     CODEC,
@@ -86,7 +87,7 @@ def test_logs_that_have_become_equal_agree() -> None:
     alice, bob = two()
     talk(alice, bob, now_ms=LATER_MS)
     for entry in alice.log:
-        data = alice._state.held(entry.message_id)
+        data = inside.state(alice).held(entry.message_id)
         assert data is not None
         bob.receive(data, LATER_MS + MINUTE)
     talk(bob, alice, now_ms=LATER_MS + 2 * MINUTE, rounds=1)
@@ -292,7 +293,7 @@ def test_one_who_joined_late_compares_what_it_wants_alone() -> None:
     assert alice.progress().different_from == ("carol",)
     assert carol.progress().different_from == ("alice",)
     for entry in list(alice.log)[1:]:
-        data = alice._state.held(entry.message_id)
+        data = inside.state(alice).held(entry.message_id)
         assert data is not None
         carol.receive(data, later_ms + 40 * MINUTE)
     talk(alice, carol, now_ms=later_ms + 41 * MINUTE, rounds=4)

@@ -68,7 +68,7 @@ class Group:
                 self.hear(self.members[to], number, said)
             arriving = [each for each in arriving if each[0] > self.now_ms]
             for number, member in enumerate(self.members):
-                due_ms = member.it.next_deadline_ms()
+                due_ms = member.it.agenda.next_ms
                 if due_ms is None or due_ms > self.now_ms:
                     continue
                 for said in member.it.take(self.now_ms):
@@ -155,7 +155,7 @@ def test_a_question_that_nobody_answers_ends() -> None:
         member.it.differs(LogRoot(0, END, 99, bytes(16)), member.root(), 0)
     group.run(600_000)
     assert 0 < len(group.sent) <= 12
-    assert member.it.next_deadline_ms() is None
+    assert member.it.agenda.next_ms is None
 
 
 def test_a_difference_that_nobody_can_repair_is_asked_about_twice_an_hour_at_last() -> None:
@@ -165,7 +165,7 @@ def test_a_difference_that_nobody_can_repair_is_asked_about_twice_an_hour_at_las
         while group.now_ms < hour * 3_600_000:
             member.it.differs(LogRoot(0, END, 12, bytes(16)), member.root(), group.now_ms)
             group.now_ms += 30_000
-            due_ms = member.it.next_deadline_ms()
+            due_ms = member.it.agenda.next_ms
             if due_ms is not None and due_ms <= group.now_ms:
                 group.sent += member.it.take(group.now_ms)
         asked.append(len(group.sent))
@@ -173,7 +173,7 @@ def test_a_difference_that_nobody_can_repair_is_asked_about_twice_an_hour_at_las
     assert asked[0] > 2 * ATTEMPTS >= max(asked[3:])
     assert member.it.has_failed
     member.it.differs(LogRoot(0, END, 50, bytes(16)), member.root(), group.now_ms)
-    assert member.it.next_deadline_ms() is not None  # much more is missing: another difference
+    assert member.it.agenda.next_ms is not None  # much more is missing: another difference
     member.it.agrees(0, all_agree=True)
     assert not member.it.has_failed
 
@@ -182,7 +182,7 @@ def test_ranges_from_before_what_is_wanted_are_not_looked_at() -> None:
     member = Member("p0", range(100), 1)
     said = Reconciling((LogRoot(0, 50, 1, bytes(16)),), (ListedIds(0, 50, b""),))
     member.it.hear(said, "other", 10, 0)
-    assert member.it.next_deadline_ms() is None
+    assert member.it.agenda.next_ms is None
 
 
 @pytest.mark.parametrize("said", [
@@ -198,7 +198,7 @@ def test_a_hostile_member_makes_others_work_within_a_budget(said: Reconciling) -
     for second in range(20):
         for _ in range(10):
             member.it.hear(said, "other", 0, second * 1_000)
-        assert len(member.it._plan.ranges) <= MAX_RANGES
+        assert len(member.it._plan.ranges) <= MAX_RANGES  # noqa: SLF001
         assert member.it.inbox.size_bytes <= INBOX_BYTES
         member.it.inbox = Inbox()
         for now_ms in range(second * 1_000, second * 1_000 + 1_000, 100):
@@ -228,7 +228,7 @@ def test_halves_become_equal_although_each_hears_roots_of_its_half_too() -> None
     assert group.is_equal
     member.it.differs(LogRoot(0, END, 99, bytes(16)), member.root(), group.now_ms)
     member.it.agrees(group.now_ms + 3_000, all_agree=False)
-    assert member.it.next_deadline_ms() is None
+    assert member.it.agenda.next_ms is None
 
 
 def test_a_range_is_described_once_by_those_that_have_the_same_in_it() -> None:
@@ -236,7 +236,7 @@ def test_a_range_is_described_once_by_those_that_have_the_same_in_it() -> None:
     alike = Member("p2", range(100), 5)
     for hears in (member, alike):
         hears.it.hear(Reconciling((others.root(),)), "p0", 0, 0)
-    first, second = (each.it.next_deadline_ms() for each in (member, alike))
+    first, second = (each.it.agenda.next_ms for each in (member, alike))
     assert first is not None and second is not None
     (said,) = member.it.take(first)
     assert len(said.roots) == 16
@@ -262,7 +262,7 @@ def test_a_newcomer_asks_for_a_lost_bundle_alone() -> None:
     group = Group([], range(1_000))
     newcomer = group.members[0]
     newcomer.it.differs(group.members[1].root(), newcomer.root(), 0)
-    due_ms = newcomer.it.next_deadline_ms()
+    due_ms = newcomer.it.agenda.next_ms
     assert due_ms is not None
     (asked,) = newcomer.it.take(due_ms)
     assert [(each.start, each.end, each.hashes) for each in asked.lists] == [(0, END, b"")]
@@ -273,9 +273,8 @@ def test_a_newcomer_asks_for_a_lost_bundle_alone() -> None:
         key = number * 1_000, f"m{number}"
         newcomer.parked.append((key, number == 300))
         newcomer.it.brought(key, 1_000)
-    due_ms = newcomer.it.next_deadline_ms()
+    due_ms = newcomer.it.agenda.next_ms
     assert due_ms is not None
-    newcomer.it.take(due_ms)
     (asked,) = newcomer.it.take(due_ms)
     assert [(each.start, each.end, len(each.hashes) // 8) for each in asked.lists] == [(99, 301, 2)]
 

@@ -72,7 +72,7 @@ def take(member: Member, now_ms: int) -> list[Range]:
 
 
 def next_ms(member: Member) -> int:
-    due_ms = member.it.next_deadline_ms()
+    due_ms = member.it.agenda.next_ms
     assert due_ms is not None
     return due_ms
 
@@ -85,7 +85,7 @@ def fail(member: Member, now_ms: int, count: int = 99) -> int:
     """Ask until the member gives up; return when that is."""
     for _ in range(2):
         differs(member, other(count=count), now_ms)
-    while (due_ms := member.it.next_deadline_ms()) is not None:
+    while (due_ms := member.it.agenda.next_ms) is not None:
         now_ms = due_ms
         take(member, now_ms)
     return now_ms
@@ -99,7 +99,7 @@ def test_a_large_difference_is_asked_about_at_once_and_a_small_one_when_it_stays
     differs(large, other(count=10 + MANY), 500)
     assert next_ms(large) == 500 + DRAW_MS
     differs(small, other(count=10 + MANY - 1), 500)
-    assert small.it.next_deadline_ms() is None
+    assert small.it.agenda.next_ms is None
     differs(small, other(count=10 + MANY - 1), 700)
     assert next_ms(small) == 700 + DRAW_MS
 
@@ -122,9 +122,9 @@ def test_a_question_ends_when_no_root_has_differed_for_a_while() -> None:
     for now_ms in (1_000, 3_000):
         differs(member, other(), now_ms)
     member.it.agrees(3_000 + AGREES_MS - 1, all_agree=False)
-    assert member.it.next_deadline_ms() is not None
+    assert member.it.agenda.next_ms is not None
     member.it.agrees(3_000 + AGREES_MS, all_agree=False)
-    assert member.it.next_deadline_ms() is None
+    assert member.it.agenda.next_ms is None
 
 
 def test_questions_without_an_answer_are_ever_further_apart() -> None:
@@ -154,12 +154,12 @@ def test_a_rest_ends_in_time_and_each_is_twice_as_long() -> None:
     for _ in range(8):
         now_ms = fail(member, now_ms) + rest_ms
         differs(member, other(), now_ms - 1)
-        assert member.it.next_deadline_ms() is None
+        assert member.it.agenda.next_ms is None
         rest_ms = min(2 * rest_ms, MAX_REST_MS)
     member.it.agrees(now_ms, all_agree=True)
     now_ms = fail(member, now_ms) + REST_MS
     differs(member, other(), now_ms - 1)
-    assert member.it.next_deadline_ms() is None
+    assert member.it.agenda.next_ms is None
     differs(member, other(), now_ms)
     assert next_ms(member) == now_ms + DRAW_MS
 
@@ -169,7 +169,7 @@ def test_a_difference_that_grew_much_ends_a_rest(grown: int) -> None:
     member = member_of(range(10))
     now_ms = fail(member, 0, count=99)
     differs(member, other(count=99 + grown), now_ms + 1)
-    assert (member.it.next_deadline_ms() is not None) is (grown == MANY)
+    assert (member.it.agenda.next_ms is not None) is (grown == MANY)
 
 
 def test_several_that_lack_the_same_are_answered_more_often() -> None:
@@ -181,7 +181,7 @@ def test_several_that_lack_the_same_are_answered_more_often() -> None:
         member.it.agrees(0, all_agree=True)
         hear(member, listed((0, 10), range(9)))
         now_ms, bundles = 0, 0
-        while (due_ms := member.it.next_deadline_ms()) is not None:
+        while (due_ms := member.it.agenda.next_ms) is not None:
             now_ms = due_ms
             bundles += sum(bool(said.packed) for said in member.it.take(now_ms))
         answers.append(bundles)
@@ -286,7 +286,7 @@ def test_what_another_one_describes_a_part_of_is_left_to_it(
     assert next_ms(member) == DRAW_MS
     hear(member, equal(member, described, as_list=as_list))
     assert take(member, DRAW_MS) == left
-    assert member.it.next_deadline_ms() is None
+    assert member.it.agenda.next_ms is None
 
 
 @pytest.mark.parametrize("count", [10, 100], ids=["a list", "roots"])
@@ -334,7 +334,7 @@ def test_so_much_is_remembered_of_what_was_described(
 ) -> None:
     member = member_of(range(MAX_SAID + 1))
     for number in (*range(MAX_SAID), *again, *range(MAX_SAID, MAX_SAID + more)):
-        member.it._hear_list(listed((number, number + 1), [number]).lists[0], [], 0)
+        member.it._hear_list(listed((number, number + 1), [number]).lists[0], [], 0)  # noqa: SLF001
     hear(member, Reconciling((other(MAX_SAID - 1, MAX_SAID), other(1, 2), other(0, 1))))
     assert take(member, DRAW_MS) == [(number, number + 1) for number in forgotten]
 
@@ -380,8 +380,8 @@ def test_a_gap_that_another_one_asked_for_is_not_asked_for_here(theirs: list[int
     hear(member, listed((20, 30), [21, 22], STRANGE))
     differs(member, other())
     hear(member, listed((20, 30), theirs))
-    assert member.it._question is not None
-    assert member.it._question.due_ms == NEXT_SCALES * SCALE_MS + DRAW_MS
+    question = member.it._question  # noqa: SLF001
+    assert question is not None and question.due_ms == NEXT_SCALES * SCALE_MS + DRAW_MS
     assert take(member, DRAW_MS) == []
 
 
@@ -396,6 +396,6 @@ def test_no_list_is_compared_that_costs_more_than_the_budget() -> None:
     member = member_of()
     hashes = b"".join(number.to_bytes(SHORT_BYTES) for number in range(COMPARED + 1))
     hear(member, Reconciling(lists=(ListedIds(0, 9, hashes),)))
-    assert member.it.next_deadline_ms() is None
+    assert member.it.agenda.next_ms is None
     hear(member, Reconciling(lists=(ListedIds(0, 9, hashes[SHORT_BYTES:]),)))
     assert next_ms(member) == DRAW_MS

@@ -12,6 +12,7 @@ from reliable_channel.sds.events import DeliveryFailed, MessageReceived, Outgoin
 from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.options import RepairOptions
+from tests import inside
 
 TUNED = SdsOptions(self_tuning=True, repair=RepairOptions(max_requests_per_message=20))
 ONE_WAY_MS = 100
@@ -183,7 +184,7 @@ def test_in_the_nim_dialect_filters_stay_and_no_syncs_are_sent() -> None:
     core.send(b"hello", net.now_ms)
     (outgoing,) = core.outgoing()
     assert NIM.codec.decode(outgoing.data).bloom_filter
-    assert core._state.reconciliation is None
+    assert inside.state(core).reconciliation is None
     core.on_deadline(net.now_ms + 60_000)
     assert all(o.kind is not OutgoingKind.SYNC for o in core.outgoing())
 

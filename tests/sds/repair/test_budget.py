@@ -3,6 +3,7 @@
 from reliable_channel.sds import RepairOptions
 from reliable_channel.sds.events import RepairBudgetReached
 from reliable_channel.sds.repair.budget import PERIOD_MS, REQUESTERS, RepairBudget
+from tests import inside
 
 from ..world import NOW_MS, SECOND
 
@@ -82,4 +83,4 @@ def test_no_more_than_so_many_requesters_are_remembered() -> None:
     budget = RepairBudget(OPTIONS)
     for n in range(REQUESTERS + 10):
         budget.spend(f"p{n}", "m", 1, NOW_MS)
-    assert len(budget._accounts) == REQUESTERS
+    assert inside.sizes(budget)["_accounts"] == REQUESTERS

@@ -129,7 +129,7 @@ def test_requests_are_handed_out_by_t_req() -> None:
     planned = made.planned()
     due = [e.message_id for e in made.due(OPTIONS.t_max_ms)]
     assert due == sorted(planned, key=planned.__getitem__)
-    assert made.next_deadline_ms() == min(planned.values())
+    assert made.agenda.next_ms == min(planned.values())
 
 
 @pytest.mark.conformance("SDS-REPAIR-4", "SDS-REPAIR-6")
@@ -137,7 +137,7 @@ def test_at_most_three_a_message_and_only_what_is_due() -> None:
     made = outgoing(10)
     assert made.due(OPTIONS.t_min_ms - 1) == []
     assert len(made.due(OPTIONS.t_max_ms)) == 3
-    assert [e.message_id for e in made.due(made.next_deadline_ms() or 0)] == [
+    assert [e.message_id for e in made.due(made.agenda.next_ms or 0)] == [
         min(made.planned(), key=made.planned().__getitem__)
     ]
 
@@ -218,7 +218,7 @@ def test_an_entry_without_a_sender_is_not_asked_for() -> None:
 def spend(made: OutgoingRepairBuffer) -> int:
     """Ask for `m0` until no attempt is left; return when that was."""
     now_ms = 0
-    while (due_ms := made.next_deadline_ms()) is not None:
+    while (due_ms := made.agenda.next_ms) is not None:
         now_ms = due_ms
         made.asked(["m0"], now_ms)
     return now_ms
@@ -229,28 +229,28 @@ def test_a_request_is_repeated_and_rests_as_long_as_the_message_has_been_wanted(
     spent_ms = spend(made)
     assert 3 * OPTIONS.t_min_ms <= spent_ms <= 3 * OPTIONS.t_max_ms
     made.want(entry("m0"), 2 * spent_ms - 1)
-    assert (made.next_deadline_ms(), len(made)) == (None, 1)
+    assert (made.agenda.next_ms, len(made)) == (None, 1)
     made.want(entry("m0"), 2 * spent_ms)
-    assert made.next_deadline_ms() == t_req("me", "m0", 2 * spent_ms, OPTIONS)
+    assert made.agenda.next_ms == t_req("me", "m0", 2 * spent_ms, OPTIONS)
     assert spend(made) == 3 * spent_ms
     made.want(entry("m0"), 6 * spent_ms - 1)
-    assert made.next_deadline_ms() is None
+    assert not made.agenda.next_ms
     made.want(entry("m0"), 6 * spent_ms)
-    assert made.next_deadline_ms() is not None
+    assert made.agenda.next_ms is not None
     while (spent_ms := spend(made)) < 10**8:
         rested_ms = spent_ms + MAX_REST * OPTIONS.t_max_ms
         made.want(entry("m0"), rested_ms)
-        assert made.next_deadline_ms() == t_req("me", "m0", rested_ms, OPTIONS)
+        assert made.agenda.next_ms == t_req("me", "m0", rested_ms, OPTIONS)
 
 
 def test_a_clock_set_back_does_not_prolong_the_rest() -> None:
     made = outgoing(1, max_request_attempts=1)
     made.asked(["m0"], 10**9)
     made.want(entry("m0"), 5)
-    assert made.next_deadline_ms() == t_req("me", "m0", 5, OPTIONS)
+    assert made.agenda.next_ms == t_req("me", "m0", 5, OPTIONS)
     made.asked(["m0"], 9)
     made.want(entry("m0"), 10)
-    assert made.next_deadline_ms() is None
+    assert not made.agenda.next_ms
 
 
 def test_a_request_of_somebody_else_puts_ours_off() -> None:
@@ -301,9 +301,9 @@ def test_a_formula_beyond_t_max_is_cut_to_it() -> None:
 
 def test_t_min_may_equal_t_max() -> None:
     made = outgoing(1, t_min_ms=50, t_max_ms=50)
-    assert made.next_deadline_ms() == 50
+    assert made.agenda.next_ms == 50
     made.drop_expired(0)
-    assert made.next_deadline_ms() == 50
+    assert made.agenda.next_ms == 50
 
 
 # -- the incoming request buffer -------------------------------------------------------------------
@@ -314,7 +314,7 @@ def test_answers_are_due_by_t_resp() -> None:
     made = incoming(20)
     planned = made.planned()
     first_ms = min(planned.values())
-    assert made.next_deadline_ms() == first_ms
+    assert made.agenda.next_ms == first_ms
     assert made.take_due(first_ms - 1) == []
     assert made.take_due(OPTIONS.t_max_ms) == sorted(planned, key=planned.__getitem__)
     assert len(made) == 0

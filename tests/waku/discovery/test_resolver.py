@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 import anyio
 import dns.asyncresolver
 import dns.message
-import dns.resolver
 import dns.rrset
 import httpx
 import pytest

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests import inside
 from waku.libp2p import Connected, LimitExceeded, Limits
 from waku.libp2p.budget import FRAME, NONSENSE, TURN, Budget
 from waku.libp2p.mplex import Mplex
@@ -86,10 +87,10 @@ def test_late_frames_are_cheap_up_to_the_window_and_dear_beyond(
 
     def late(data: bytes) -> float:
         """The price of a frame."""
-        before = muxer._budget._left
+        before = inside.left(muxer)
         frame = y(DATA, 0, 1 + 2 * refused, data=data) if is_yamux else m(refused, 2, data)
         muxer.receive(frame)
-        return before - muxer._budget._left
+        return before - inside.left(muxer)
 
     assert {late(bytes(1_024)) for _ in range(WINDOW // 1_024)} == {FRAME}
     assert late(bytes(LATE_BYTES)) == FRAME
@@ -125,7 +126,7 @@ def test_a_turn_has_some_hundred_frames_and_the_next_goes_on(muxer: str) -> None
     (agreed,) = events(pair.listener)
     for _ in range(1_000):  # each in a frame, and in a message of noise
         pair.dialler.send(stream_id, b"x")
-        pair.dialler._out += pair.dialler.data_to_send()
+        pair.dialler._out += pair.dialler.data_to_send()  # noqa: SLF001
     data, turns, got = pair.dialler.data_to_send(), 0, 0
     while data or pair.listener.budget.is_spent:
         pair.listener.receive(data, 0)
@@ -138,8 +139,7 @@ def test_a_turn_has_some_hundred_frames_and_the_next_goes_on(muxer: str) -> None
 
 def test_small_messages_of_noise_cost_as_frames_do() -> None:
     pair = connected(listener_limits=LIMITS)
-    assert pair.dialler._noise._ciphers is not None
-    cipher = pair.dialler._noise._ciphers[0]
+    cipher = inside.ciphers(inside.noise(pair.dialler))[0]
     sealed = b"".join(b"\0\x10" + cipher.encrypt(b"") for _ in range(1_100))
     turns = 0
     with pytest.raises(LimitExceeded, match="messages of noise"):
@@ -180,7 +180,7 @@ def test_an_own_stream_that_is_reset_before_it_left_is_never_mentioned(muxer: st
 def test_honest_rates_leave_most_of_the_budget(muxer: str) -> None:
     """500 light pushes a second, each on a stream, answered and now and then reset: for 10 s."""
     pair = connected(listener_muxers=(muxer,), dialler_muxers=(muxer,))
-    least = pair.listener.budget._left
+    least = inside.left(pair.listener.budget)
     for number in range(5_000):
         pair.now_ms = 2 * number
         stream_id = pair.dialler.open_stream(["/echo/1"], pair.now_ms)
@@ -196,7 +196,7 @@ def test_honest_rates_leave_most_of_the_budget(muxer: str) -> None:
         pair.pump()
         events(pair.dialler)
         events(pair.listener)
-        least = min(least, pair.listener.budget._left)
+        least = min(least, inside.left(pair.listener.budget))
     assert pair.listener.stream_count == 0
     assert least > 0.99 * 2 * Limits().frames_per_s
 
@@ -204,4 +204,4 @@ def test_honest_rates_leave_most_of_the_budget(muxer: str) -> None:
 def test_a_negotiation_costs_no_more_than_its_frames() -> None:
     muxer = mplex()
     muxer.receive(m(0, 0) + m(0, 2, line(MULTISTREAM)) + m(0, 2, line("/echo/1")))
-    assert muxer._budget._left == 1_000 - 13
+    assert inside.left(muxer) == 1_000 - 13

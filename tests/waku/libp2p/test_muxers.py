@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests import inside
 from waku.libp2p import LimitExceeded, Limits, PeerViolation
 from waku.libp2p.mplex import Mplex
 from waku.libp2p.muxer import (
@@ -113,8 +114,8 @@ def test_data_leave_in_frames_that_no_peer_refuses(made: type[Yamux | Mplex]) ->
     muxer, peer = made(dialler=True, limits=Limits()), made(dialler=False, limits=Limits())
     stream_id = muxer.open_stream()
     peer.receive(muxer.data_to_send())
-    (theirs,) = peer._streams
-    peer._streams[theirs].receive_window = 4_000_000
+    (theirs,) = peer._streams.values()  # noqa: SLF001
+    theirs.receive_window = 4_000_000
     if made is Yamux:
         muxer.receive(y(UPDATE, 0, stream_id, 4_000_000))
     muxer.send(stream_id, b"x" * 3_000_000)
@@ -188,4 +189,4 @@ def test_opening_frames_may_overtake_each_other(first: int, step: int) -> None:
         with pytest.raises(PeerViolation, match=f"opens stream {first + step * number} again"):
             numbers.take(first + step * number)
     numbers.take(first + step * 10**9)
-    assert len(numbers._late) == 64
+    assert inside.sizes(numbers)["_late"] == 64

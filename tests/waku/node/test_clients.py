@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from tests import inside
 from tests.waku.node.wires import TOPIC, message
 from waku import StoreQuery, WakuClient, WakuMessage, message_hash
 from waku.errors import NotSubscribed
@@ -143,5 +144,5 @@ async def test_an_edge_node_is_served_by_one_that_it_is_joined_to() -> None:
             assert list(await reader.filter_messages(TOPIC)) == [message(1, timestamp=5)]
             assert len((await reader.store(StoreQuery())).entries) == 1
             assert list(full.filter.criteria_by_peer()) == [edge.peer_id]
-        edge._forget_client(edge_client)
+        inside.forget_client(edge, edge_client)
         assert not full.filter.criteria_by_peer()

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests import inside
 from tests.waku.node.wires import OPTIONS, TOPIC, Inbox, Wires, message, publish, until
 from waku import StoreQuery, WakuClient, WakuMessage
 from waku.errors import NodeFailure
@@ -26,7 +27,7 @@ LARGE = 100_000
 def full(node: EmbeddedNode) -> Iterator[None]:
     """Lets the store of a node grow no further; SQLite then says what it says of a full disk."""
     assert node.archive is not None
-    db: sqlite3.Connection = node.archive._db
+    db: sqlite3.Connection = inside.database(node.archive)
     (pages,) = db.execute("PRAGMA page_count").fetchone()
     db.execute(f"PRAGMA max_page_count = {pages}")
     try:
@@ -149,7 +150,7 @@ async def test_health_reports_it_until_it_is_over(
 async def test_a_store_that_cannot_be_read_says_so(node: EmbeddedNode) -> None:
     publish(node, message(0))
     assert node.archive is not None
-    node.archive._db.execute("DROP TABLE message")
+    inside.database(node.archive).execute("DROP TABLE message")
     async with client(node) as http:
         with pytest.raises(NodeFailure, match="cannot be read: no such table"):
             await http.store(StoreQuery())

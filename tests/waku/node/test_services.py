@@ -10,6 +10,7 @@ import anyio.lowlevel
 import httpx
 import pytest
 
+from tests import inside
 from tests.waku.node.wires import OPTIONS, TOPIC, Wires, message, publish, until
 from waku import StoreQuery, WakuClient, WakuMessage
 from waku.errors import CursorExpired
@@ -152,7 +153,7 @@ async def test_clients_of_an_edge_share_what_it_subscribed_to(network: Network) 
         assert (SHARD, TOPIC) in service.filter.criteria
         publish(service, message(1, timestamp=5))
         await pushed(two, message(1, timestamp=5))
-        edge._forget_client(edge.clients.get("two"))
+        inside.forget_client(edge, edge.clients.get("two"))
         await until(lambda: not service.filter.criteria)
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import inside
 from waku import StoreQuery, WakuMessage, message_hash
 from waku.node import ArchiveError, EmbeddedNode, NodeOptions
 from waku.node.store import SCHEMA_VERSION, TRIM_INTERVAL, Archive, CursorNotFound
@@ -123,7 +124,8 @@ def test_a_query_follows_an_index() -> None:
     """What a page costs does not grow with the store."""
     with closing(Archive()) as archive:
         plans: list[str] = []
-        archive._db.set_trace_callback(plans.append)
+        database = inside.database(archive)
+        database.set_trace_callback(plans.append)
         for query in (
             StoreQuery(),
             StoreQuery(content_topics=CONTENT_TOPICS, ascending=False),
@@ -131,9 +133,9 @@ def test_a_query_follows_an_index() -> None:
             StoreQuery(start_time_ns=5, end_time_ns=7),
         ):
             archive.query(query)
-        archive._db.set_trace_callback(None)
+        database.set_trace_callback(None)
         for statement in plans:
-            steps = [row[3] for row in archive._db.execute(f"EXPLAIN QUERY PLAN {statement}")]
+            steps = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {statement}")]
             assert any("USING" in step and "INDEX" in step for step in steps), (statement, steps)
             if "hash IN" not in statement:
                 assert not any("TEMP B-TREE" in step for step in steps), (statement, steps)

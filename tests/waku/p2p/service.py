@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 
+from tests import inside
 from tests.waku.libp2p.driver.memory import pipes
 from tests.waku.libp2p.pair import LISTENER
 from waku import WakuMessage
@@ -79,7 +80,7 @@ class Service:
             METADATA: self._answer_metadata,
             LIGHT_PUSH_3: self._take_push,
             LIGHT_PUSH_2: answering(pb.PushRPC, self._push_2),
-            FILTER_SUBSCRIBE: answering(pb.FilterSubscribeRequest, self._filter),
+            FILTER_SUBSCRIBE: answering(pb.FilterSubscribeRequest, self.filter),
             STORE_3: answering(pb.StoreQueryRequest, self._store),
             PEER_EXCHANGE: answering(pb.PeerExchangeRpc, self._exchange),
         }
@@ -94,7 +95,8 @@ class Service:
         for name in self.handlers:
             self.handlers[name] = lambda _: anyio.sleep_forever()
         for link in self.links:
-            link._handlers = {name: lambda _: anyio.sleep_forever() for name in link._handlers}
+            handlers = inside.handlers(link)
+            handlers.update((name, lambda _: anyio.sleep_forever()) for name in list(handlers))
 
     async def _answer_metadata(self, stream: Stream) -> None:
         await stream.receive_message(LIMIT)
@@ -118,7 +120,7 @@ class Service:
             request_id=request.request_id, response=pb.PushResponse(is_success=True, info="OK")
         )
 
-    def _filter(self, request: Any) -> Any:
+    def filter(self, request: Any) -> Any:
         self.subscribed.append(
             (request.filter_subscribe_type, request.pubsub_topic, tuple(request.content_topics))
         )
@@ -184,9 +186,9 @@ async def served(
                 await service.dialled_after.wait()
             ours, theirs = pipes()
             tasks.start_soon(accept, service, theirs)
-            return await client._host.connect(ours, dialler=True, expected=address.peer_id)
+            return await inside.host(client).connect(ours, dialler=True, expected=address.peer_id)
 
-        client._host.dial = dial  # type: ignore[method-assign]
+        inside.host(client).dial = dial  # type: ignore[method-assign]
         async with client:
             yield client
         tasks.cancel_scope.cancel()

@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests import inside
 from tests.waku.libp2p.pair import DIALLER, LISTENER
 from waku import StoreQuery, WakuMessage, errors, message_hash
 from waku.libp2p import InvalidInput, Libp2pError, Multiaddr
@@ -316,7 +317,7 @@ async def test_a_peer_that_does_not_answer_pings_is_given_up() -> None:
         peer = await client.connect()
         await anyio.sleep(10)
         assert told(events) == [PeerConnected(LISTENER.peer_id, "py-waku")]
-        service.links[0]._handlers["/ipfs/ping/1.0.0"] = lambda _: anyio.sleep_forever()  # type: ignore[index]
+        inside.handlers(service.links[0])["/ipfs/ping/1.0.0"] = lambda _: anyio.sleep_forever()
         await anyio.sleep(30)
         assert peer.link.failure is not None
         kinds = [type(event) for event in told(events)]

@@ -215,7 +215,7 @@ async def test_a_task_that_is_cancelled_takes_no_other_subscription_along() -> N
     async def answer(stream: object) -> None:
         asked.set()
         await anyio.sleep(1)
-        await answering(pb.FilterSubscribeRequest, service._filter)(stream)  # type: ignore[arg-type]
+        await answering(pb.FilterSubscribeRequest, service.filter)(stream)  # type: ignore[arg-type]
 
     service.handlers[FILTER_SUBSCRIBE] = answer
     async with served(service) as client, anyio.create_task_group() as tasks:

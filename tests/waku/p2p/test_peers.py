@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests import inside
 from tests.waku.discovery.zone import Key, Zone, waku_record
 from waku import StoreQuery, WakuMessage, errors, message_hash
 from waku.p2p import (
@@ -84,11 +85,11 @@ async def test_requests_are_no_reason_to_look_for_peers_once_there_is_one() -> N
     async with served(Service(), redundancy=2) as client:
         await client.light_push(MESSAGE, SHARD)
         await anyio.sleep(1)
-        begun = client._keeper._rounds_begun
+        begun = inside.rounds(client)
         for _ in range(50):
             await client.light_push(MESSAGE, SHARD)
         await anyio.sleep(1)
-        assert client._keeper._rounds_begun == begun
+        assert inside.rounds(client) == begun
 
 
 async def test_a_peer_that_refuses_is_left_in_peace_and_another_takes_the_message() -> None:
@@ -279,7 +280,7 @@ async def test_what_one_store_lacks_is_asked_of_the_next() -> None:
 
 
 def record_of(service: Service, **what: Any) -> str:
-    number = int.from_bytes(service.identity._secret, "big")
+    number = int.from_bytes(service.identity.encode()[-32:], "big")
     return waku_record(number, service.address.partition("/p2p")[0], **what)
 
 
@@ -416,7 +417,7 @@ async def test_after_a_sleep_dead_connections_are_replaced_at_once() -> None:
     events: list[ClientEvent] = []
     async with served(*services, events=events) as client, client.subscribe(SHARD, [TOPIC]):
         await anyio.sleep(60)
-        client._keeper._wall_clock = lambda: 4e9
+        inside.keeper(client)._wall_clock = lambda: 4e9  # noqa: SLF001
         used = [service for service in services if service.links]
         for service in used:
             service.silence()
@@ -449,13 +450,14 @@ async def test_a_changed_address_is_noticed() -> None:
     service = Service()
     events: list[ClientEvent] = []
     async with served(service, events=events) as client:
-        client._keeper._own_address = lambda: "10.0.0.1"
+        own = ["10.0.0.1"]
+        inside.keeper(client)._own_address = lambda: own[-1]  # noqa: SLF001
         await client.light_push(MESSAGE, SHARD)
         await anyio.sleep(30)
         assert not kinds(events, SurroundingsChanged)
-        client._keeper._own_address = lambda: ""
+        own.append("")
         await anyio.sleep(6)
-        client._keeper._own_address = lambda: "192.168.0.1"
+        own.append("192.168.0.1")
         await anyio.sleep(6)
         reasons = [event.reason for event in events if isinstance(event, SurroundingsChanged)]
         assert reasons == [
@@ -472,8 +474,9 @@ def test_arguments_of_several_peers_are_checked() -> None:
         LightClient("/ip4/1.2.3.4/tcp/1")
     with pytest.raises(ValueError, match="`network` must be one of"):
         LightClient(network="status.staging")
-    assert LightClient(network="status.prod")._own.cluster_id == 16
-    assert LightClient("/ip4/1.2.3.4/tcp/1", network="twn", cluster_id=7)._own.cluster_id == 7
+    named = LightClient(network="status.prod")
+    given = LightClient("/ip4/1.2.3.4/tcp/1", network="twn", cluster_id=7)
+    assert [each._own.cluster_id for each in (named, given)] == [16, 7]  # noqa: SLF001
 
 
 def decoded(record: str) -> bytes:

@@ -8,6 +8,7 @@ import anyio
 import pytest
 from anyio.abc import TaskStatus
 
+from tests import inside
 from tests.waku.discovery.zone import Zone, waku_record
 from waku import RelayLeaf, errors
 from waku.discovery import Network
@@ -51,7 +52,7 @@ async def lives_until_cancelled(
 
 
 def connected(one: RelayLeaf) -> int:
-    return len(one._host.links)
+    return len(inside.host(one).links)
 
 
 async def test_a_leaf_finds_peers_in_a_list_and_keeps_as_many_as_a_mesh_wants() -> None:

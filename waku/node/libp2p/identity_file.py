@@ -76,7 +76,7 @@ class IdentityFile:
         new = self._path.with_name(self._path.name + ".new")
         new.unlink(missing_ok=True)
         file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-        with os.fdopen(file, "w") as out:
+        with os.fdopen(file, "w", encoding="ascii") as out:
             out.write(secret.hex() + "\n")
             out.flush()
             os.fsync(out.fileno())

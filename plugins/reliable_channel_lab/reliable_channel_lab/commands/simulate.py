@@ -290,7 +290,11 @@ def _run_one(scenario: Scenario, show: bool) -> Result:
 
 
 def _read(scenario: str) -> Scenario:
-    text = scenario if scenario.lstrip().startswith("{") else Path(scenario).read_text()
+    text = (
+        scenario
+        if scenario.lstrip().startswith("{")
+        else Path(scenario).read_text(encoding="utf-8")
+    )
     return Scenario.from_json(text)
 
 

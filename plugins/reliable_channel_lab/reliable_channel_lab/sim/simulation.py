@@ -15,6 +15,7 @@ from reliable_channel._contracts.repair_policies import (
 from reliable_channel.options import ChannelOptions
 from reliable_channel.options import core_options as options_of_core
 from reliable_channel.sds import RepairOptions, SdsOptions, SdsProtocol
+from reliable_channel.sds.agenda import Slot
 
 from .hostile import Attacker
 from .invariants import Watch, Watched
@@ -322,8 +323,8 @@ class Simulation:
             if participant.process is None or participant.process.is_behind:
                 continue
             watch.check_log(core)
-            segmentation = participant.process.driver.engine.segmentation
-            watch.check_segments(segmentation.next_deadline_ms() is not None)
+            agenda = participant.process.driver.engine.agenda
+            watch.check_segments(agenda.is_planned(Slot.SEGMENTS))
             first = seen.setdefault((watch.knowledge, len(watch.window)), participant)
             assert first.core is not None
             if first is not participant and (

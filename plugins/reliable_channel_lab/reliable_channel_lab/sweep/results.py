@@ -60,7 +60,7 @@ def read_results(directory: Path) -> dict[str, Record]:
 
 def write_records(path: Path, records: Mapping[str, Record]) -> None:
     """Write records to one file, in the order of their ids."""
-    path.write_text(_lines(records))
+    path.write_text(_lines(records), encoding="utf-8")
 
 
 def digest(records: Mapping[str, Record]) -> str:

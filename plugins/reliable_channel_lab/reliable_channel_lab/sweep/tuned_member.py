@@ -85,8 +85,7 @@ class TunedMember:
 
     def next_deadline_ms(self) -> int | None:
         """When the next sync message or copy is due."""
-        dues = (self._timer.due_ms, self._tuner.next_copy_ms())
-        return min((due_ms for due_ms in dues if due_ms is not None), default=None)
+        return self._tuner.agenda.next_ms
 
     def on_deadline(self, now_ms: int) -> Iterator[Said]:
         """Send copies and a sync message, as far as they are due."""

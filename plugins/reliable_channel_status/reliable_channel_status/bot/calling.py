@@ -10,6 +10,7 @@ import anyio
 
 from ..wire.enums import Reaction
 from ..wire.mentioning import mention
+from ..wire.typed_text import after_prefix
 from .commands import Command, UsageError, help_text, split
 from .dialogues import Dialogue, Dialogues, Question, Talk, after
 from .events import AboutMessage, BotEvent, Message
@@ -52,8 +53,8 @@ class Caller:
         """What command a text calls."""
         called = split(text, self._options.prefix)
         me = mention(self._session.public_key)
-        if called is None and text.startswith(me):
-            called = split(text[len(me) :].lstrip(" ,:"), "")
+        if called is None and (rest := after_prefix(text, me)) is not None:
+            called = split(rest.lstrip(" ,:"), "")
         if called is None:
             return None
         name, rest = called

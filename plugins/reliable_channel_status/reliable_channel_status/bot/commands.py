@@ -10,7 +10,6 @@ import enum
 import inspect
 import math
 import re
-import shlex
 import types
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from typing import (
 )
 
 from ..wire.keys import PublicKey
+from ..wire.typed_text import after_prefix, as_name, first_word
 from .texts import ENGLISH, BotTexts
 
 Convert: TypeAlias = Callable[[str], Any]
@@ -153,7 +153,8 @@ def _within(reads: Reads, bounds: Between) -> Reads:
 
 def _choice(choices: Mapping[str, Any]) -> Reads:
     given = (("choices", ", ".join(choices)),)
-    return Reads(lambda word: choices[word.lower()], "", "not_a_choice", tuple(choices), given)
+    values = {as_name(name): value for name, value in choices.items()}
+    return Reads(lambda word: values[as_name(word)], "", "not_a_choice", tuple(choices), given)
 
 
 def _yes_or_no(word: str) -> bool:
@@ -290,10 +291,17 @@ class Command:
                 named[parameter.name] = _value(parameter, text.rstrip())
                 text = ""
             elif parameter.kind == "many":
-                words, text = _words(text), ""
-                positional += [_value(parameter, word) for word in words]
+                for count in range(1, MAX_WORDS + 2):
+                    if not text.strip():
+                        break
+                    if count > MAX_WORDS:
+                        raise UsageError(
+                            "too_many_words", limit=MAX_WORDS, count=count - 1 + len(text.split())
+                        )
+                    word, text = first_word(text)
+                    positional.append(_value(parameter, word))
             else:
-                word, text = _word(text)
+                word, text = first_word(text)
                 positional.append(_value(parameter, word))
         if text.strip():
             raise UsageError("too_much", got=quoted(text.strip()))
@@ -315,12 +323,11 @@ def signature(handler: Handler) -> tuple[dict[str, Any], list[inspect.Parameter]
 
 def split(text: str, prefix: str) -> tuple[str, str] | None:
     """The name of a command, in lower case, and what follows it; None if it is not a command."""
-    if not text.startswith(prefix) or not (called := text[len(prefix) :]):
-        return None
-    if called[0].isspace():
+    called = after_prefix(text, prefix)
+    if not called or called[0].isspace():
         return None
     name, *rest = called.split(maxsplit=1)
-    return name.lower(), "".join(rest)
+    return as_name(name), "".join(rest)
 
 
 def help_text(
@@ -371,24 +378,6 @@ def _value(parameter: Parameter, word: str) -> Any:
             raise UsageError("missing", parameter=parameter.name)
         return parameter.default
     return parameter.reads.value(parameter.name, word)
-
-
-def _word(text: str) -> tuple[str, str]:
-    """The first word, which quotes may hold together, and the rest."""
-    if text[:1] in ("'", '"') and (end := text.find(text[0], 1)) > 0:
-        return text[1:end], text[end + 1 :]
-    parts = text.split(maxsplit=1)
-    return (parts[0] if parts else ""), (parts[1] if len(parts) > 1 else "")
-
-
-def _words(text: str) -> list[str]:
-    try:
-        words = shlex.split(text)
-    except ValueError:  # an apostrophe
-        words = text.split()
-    if len(words) > MAX_WORDS:
-        raise UsageError("too_many_words", limit=MAX_WORDS, count=len(words))
-    return words
 
 
 def _called(handler: Handler) -> str:

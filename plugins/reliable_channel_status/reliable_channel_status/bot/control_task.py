@@ -11,7 +11,7 @@ from ..community.control_node import ControlNode, JoinRefusal, RefusedRequest, S
 from ..community.edits import (
     Edit,
 )
-from ..community.encryption import is_hidden
+from ..community.encryption import is_encrypted, is_hidden
 from ..community.member_keys import MemberKeys
 from ..wire.application import wrap
 from ..wire.chats import Community, partitioned_topic
@@ -20,6 +20,7 @@ from ..wire.community_payloads import (
     CommunityEncryptionKeysRequest,
     CommunityRequestToJoin,
     CommunityRequestToLeave,
+    CommunityUserKicked,
 )
 from ..wire.keys import PrivateKey, PublicKey
 from ..wire.outcomes import Received
@@ -82,8 +83,8 @@ class ControlTask:
         if (description := self._node.description) is not None and self._node.is_active:
             changed(description)
 
-    def take(self, received: Received) -> Taken | None:
-        """Take what arrived for the community's key, or of it."""
+    def take(self, received: Received, *, is_live: bool = True) -> Taken | None:
+        """Take what arrived for the community's key, or of it, just now or from Store."""
         payload, now_ms = received.payload, self._now_ms()
         if isinstance(payload, CommunityDescription) and received.signer == self._key.public_key:
             self._observe(payload)
@@ -102,7 +103,8 @@ class ControlTask:
         elif isinstance(payload, CommunityRequestToJoin):
             asked = self._node.ask(payload, received.signer, now_ms)
             if isinstance(asked, RefusedRequest):
-                self._refused(asked, received.signer)
+                if is_live or asked.reason is not JoinRefusal.REPLAYED:  # Store has old ones
+                    self._refused(asked, received.signer)
                 return None if self._node.is_active else "notice"
             self._memory.save()
             self.news.set()
@@ -162,8 +164,21 @@ class ControlTask:
             sealed = self._sealer.seal_signed(answer, topic, now_ms, receiver=request.user)
             self._send(f"answer {request.user.hex} {request.clock}", sealed, True)
             self._node.answered(request)
+        self._tell_removed(description, now_ms)
         self._memory.save()
         self._memory.published(description.clock, now_ms)
+
+    def _tell_removed(self, description: CommunityDescription, now_ms: int) -> None:
+        """Tell members of an encrypted community that they are out: the description that says so is
+        encrypted with a key that they do not get."""
+        community_id = self.community.public_key.compressed
+        for user, clock in list(self._memory.removed.items()):
+            if is_encrypted(description) and user.hex not in description.members:
+                kick = CommunityUserKicked(clock=clock + 1, community_id=community_id)
+                topic, signed = partitioned_topic(user), wrap(kick, self._key)
+                sealed = self._sealer.seal_signed(signed, topic, now_ms, receiver=user)
+                self._send(f"kicked {user.hex} {clock}", sealed, True)
+            self._memory.told(user)
 
     def _asked_for_keys(self, user: PublicKey) -> None:
         """Send a member keys again."""
@@ -208,6 +223,14 @@ class ControlTask:
 
     def _change(self, edit: Edit) -> None:
         self._adopt(self._node.change(edit, self._now_ms()))
+
+    def _remove(self, user: PublicKey, edit: Edit) -> None:
+        """Change the community so that a user is no member, and have a member told."""
+        before = self._node.description
+        after = self._node.change(edit, self._now_ms())
+        if before is not None and user.hex in before.members:
+            self._memory.remove(user, after.clock)
+        self._adopt(after)
 
     def _adopt(self, description: CommunityDescription) -> None:
         """Write the description, and have it published."""

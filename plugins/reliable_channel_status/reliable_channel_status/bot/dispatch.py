@@ -6,7 +6,7 @@ again, and what they published the first time is not published again (`Turn.once
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -20,9 +20,11 @@ from ..wire.payloads import (
     AcceptContactRequest,
     ChatMessage,
     ChatPayload,
+    DeleteMessage,
     EditMessage,
     EmojiReaction,
     MembershipUpdateMessage,
+    PinMessage,
     RetractContactRequest,
 )
 from .calling import Caller
@@ -31,11 +33,13 @@ from .events import (
     BotEvent,
     ContactChange,
     ContactRequest,
+    Deletion,
     Edit,
     GroupChange,
     JoinRequest,
     MembershipChange,
     Message,
+    PinChange,
     ReactionChange,
     Turn,
 )
@@ -138,7 +142,7 @@ class Dispatcher:
         match payload:
             case ChatMessage():
                 calls += self._of_message(arrival, payload)
-            case EditMessage() | EmojiReaction():
+            case EditMessage() | EmojiReaction() | DeleteMessage() | PinMessage():
                 calls += self._of_change(arrival, payload)
             case AcceptContactRequest() | RetractContactRequest() if received.is_direct:
                 calls += self._of(
@@ -209,6 +213,8 @@ class Dispatcher:
             self._session.heard(pair, room)
         if is_answer and is_allowed:
             return [*calls, (ANSWER, lambda turn: self._answer(make(turn), mentioned))]
+        if room.peer is not None:  # heard in any case: it is acknowledged as delivered
+            return [*calls, *(mentioned if is_allowed else map(_over_limit, mentioned))]
         if is_allowed:
             return calls + mentioned
         return [*calls, (NOT_ANSWERED, _nothing)] if is_for_me else calls
@@ -226,7 +232,9 @@ class Dispatcher:
     def _is_me(self, text: str) -> bool:
         return self._session.public_key in mentions(text)
 
-    def _of_change(self, arrival: Arrival, payload: EditMessage | EmojiReaction) -> list[Call]:
+    def _of_change(
+        self, arrival: Arrival, payload: EditMessage | EmojiReaction | DeleteMessage | PinMessage
+    ) -> list[Call]:
         received = arrival.received
         before, after = arrival.applied.before, arrival.applied.after
         room = self._session.rooms.find(payload.chat_id)
@@ -241,22 +249,25 @@ class Dispatcher:
                     room=room,
                     message_id=after.message_id if after else MessageId(payload.message_id),
                     reaction=payload.type,
+                    emoji=payload.text,
                     retracted=payload.retracted,
                 ),
             )
         if before is None or after is None:
             return []
-        return self._of(
-            "edit",
-            lambda turn: Edit(
-                received=received,
-                turn=turn,
-                room=room,
-                message_id=after.message_id,
-                before=before,
-                after=after,
-            ),
-        )
+        about: dict[str, Any] = {
+            "received": received,
+            "room": room,
+            "message_id": after.message_id,
+        }
+        if isinstance(payload, DeleteMessage):
+            if before.is_deleted:
+                return []
+            return self._of("deletion", lambda turn: Deletion(turn=turn, before=before, **about))
+        if isinstance(payload, PinMessage):
+            is_pinned = payload.pinned
+            return self._of("pin", lambda turn: PinChange(turn=turn, is_pinned=is_pinned, **about))
+        return self._of("edit", lambda turn: Edit(turn=turn, before=before, after=after, **about))
 
     def _of_membership(self, arrival: Arrival) -> list[Call]:
         if arrival.membership is None:
@@ -301,6 +312,17 @@ def _pair(arrival: Arrival) -> Pair | None:
     """The receiver of an answer, and the chat."""
     payload = arrival.received.payload
     return (payload.chat_id, arrival.received.signer) if isinstance(payload, ChatPayload) else None
+
+
+def _over_limit(call: Call) -> Call:
+    """A call whose answers are withheld."""
+    name, function = call
+
+    async def run(turn: Turn) -> None:
+        turn.is_over_limit = True
+        await function(turn)
+
+    return name, run
 
 
 async def _nothing(turn: Turn) -> None:

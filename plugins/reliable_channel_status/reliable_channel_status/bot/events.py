@@ -76,6 +76,8 @@ class Turn:
     answers: Pair | None = None
     """The chat and the author of the message that it is about."""
     said: int = 0
+    is_over_limit: bool = False
+    """True if the user is over `user_limit`: what it answers there is withheld."""
 
     def once(self) -> str:
         """What the next thing is said for."""
@@ -160,7 +162,7 @@ class AboutMessage(InRoom):
         """
         return await self.channel.send(text, image=image, response_to=self.message_id)
 
-    async def react(self, reaction: Reaction, *, retracted: bool = False) -> None:
+    async def react(self, reaction: Reaction | str, *, retracted: bool = False) -> None:
         """React to the message, or take a reaction back."""
         await self.channel.react(self.message_id, reaction, retracted=retracted)
 
@@ -201,10 +203,26 @@ class Edit(AboutMessage):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion(AboutMessage):
+    """A message was deleted, by its author or by a moderator."""
+
+    before: MessageState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinChange(AboutMessage):
+    """A message was pinned, or is pinned no more."""
+
+    is_pinned: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionChange(AboutMessage):
     """A user reacted to a message, or took the reaction back."""
 
     reaction: Reaction
+    """One of six; else `UNKNOWN_EMOJI_REACTION_TYPE`, and `emoji` says which."""
+    emoji: str
     retracted: bool
 
 
@@ -303,25 +321,32 @@ class Channel:
     ) -> MessageId:
         """Publish a message. It is on disk when this returns, and on its way.
 
-        An answer to a user that the bot is in a loop with is withheld (`LoopLimits`); no other user
-        knows its id then.
+        An answer to a user that the bot is in a loop with is withheld (`LoopLimits`), and one to a
+        direct message beyond `user_limit`; no other user knows its id then.
 
         Args:
             text: may be empty beside an image or a bridged message.
-            image: PNG, JPEG, GIF or WebP.
+            image: PNG, JPEG, GIF or WebP. One above 1 MB is made smaller where Pillow is installed
+                (`reliable-channel-status[images]`).
             bridged: a message from another network.
             response_to: the id of the message that it answers.
             once: a key, such as the id of a news item; a message with it is published once, also
                 over restarts.
 
         Raises:
-            ValueError: no text, or more than 4096 characters; an image of an unknown kind.
+            ValueError: no text, or more than 4096 characters; an image of an unknown kind, or one
+                above 1 MB that cannot be made smaller.
             OutboxFull: the node has been away for too long.
         """
         session, pair = self.turn.session, self.turn.answers
+        image = image and payload_builders.fitting(image)
         make = payload_builders.message(self.room, text, image, bridged, response_to)
         is_answer = pair is not None and pair[0] == self.room.chat_id
-        if pair is not None and is_answer and not session.may_answer(pair):
+        if (
+            pair is not None
+            and is_answer
+            and (self.turn.is_over_limit or not session.may_answer(pair))
+        ):
             return session.withhold(self.room, make)
         return self._say(make, once)
 
@@ -337,8 +362,11 @@ class Channel:
         """Pin a message; clients obey if the bot may pin."""
         self._change(message_id, payload_builders.pin(self.room, message_id, pinned))
 
-    async def react(self, message_id: str, reaction: Reaction, *, retracted: bool = False) -> None:
-        """React to a message, or take a reaction back."""
+    async def react(
+        self, message_id: str, reaction: Reaction | str, *, retracted: bool = False
+    ) -> None:
+        """React to a message, or take a reaction back; older clients show no other emoji than those
+        of `Reaction`."""
         self._change(
             message_id, payload_builders.reaction(self.room, message_id, reaction, retracted)
         )

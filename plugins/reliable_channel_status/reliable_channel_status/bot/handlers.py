@@ -8,15 +8,18 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 from ..wire.keys import PublicKey
 from ..wire.outcomes import Received
 from ..wire.payloads import ChatMessage
+from ..wire.typed_text import as_name
 from .commands import Command, Handler, signature
 from .events import (
     ContactChange,
     ContactRequest,
+    Deletion,
     Edit,
     GroupChange,
     JoinRequest,
     MembershipChange,
     Message,
+    PinChange,
     ReactionChange,
 )
 from .failures import ErrorHandler
@@ -98,6 +101,8 @@ Kind: TypeAlias = Literal[
     "message",
     "mention",
     "edit",
+    "deletion",
+    "pin",
     "reaction",
     "join_request",
     "payload",
@@ -123,6 +128,8 @@ GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
     "message": MESSAGE_FORMS,
     "mention": MESSAGE_FORMS,
     "edit": (Edit,),
+    "deletion": (Deletion,),
+    "pin": (PinChange,),
     "reaction": (ReactionChange,),
     "join_request": (JoinRequest,),
     "payload": (Received,),
@@ -315,7 +322,7 @@ class Handlers:
         """
         if name in self.groups:
             first, *more = rest.split(maxsplit=1)[:2] or [""]
-            full = f"{name} {first.lower()}"
+            full = f"{name} {as_name(first)}"
             if full in self.commands:
                 return full, self.commands[full], "".join(more)
             return name, None, f"{name} {first}"
@@ -345,7 +352,7 @@ class Handlers:
 
 
 def _word(name: str) -> str:
-    name = name.lower()
+    name = as_name(name)
     if not name or name.split() != [name]:
         raise ValueError(f"a command's name is one word, not {name!r}")
     return name

@@ -11,12 +11,13 @@ from ..wire.community_payloads import (
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
+    CommunityUserKicked,
 )
 from ..wire.conversation import Applied, Conversation
-from ..wire.enums import MessageType
+from ..wire.enums import MessageType, PayloadType
 from ..wire.keys import PrivateKey
 from ..wire.opening import Opener, Outcome, read_again
-from ..wire.outcomes import Ignored, Received, RefusalReason, Refused
+from ..wire.outcomes import Ignored, Received, RefusalReason, Refused, SignedPayload
 from ..wire.payloads import ChatPayload, MembershipUpdateMessage
 from ..wire.rules import review
 from ..wire.sds import SdsArrival
@@ -53,6 +54,9 @@ class Inbox:
         self, session: Session, topics: Sequence[Topic], private_keys: Sequence[PrivateKey]
     ) -> None:
         self._session = session
+        self._fixed = frozenset(topics) - frozenset(session.rooms.topics)
+        self._topics = set(topics)
+        self._me = session.public_key
         self._sds: list[SdsArrival] = []
         desk = session.direct
         self._opener = Opener(
@@ -65,7 +69,27 @@ class Inbox:
         )
         self.on_sds: Callable[[SdsArrival, bytes], None] = lambda sds, message_hash: None
         """Given each SDS message with the hash of the Waku message that brought it."""
-        self.conversation = Conversation(is_privileged=session.is_privileged)
+        self.conversation = Conversation(
+            is_privileged=session.is_privileged, may_pin=session.may_pin
+        )
+
+    def follow(self) -> Iterator[Topic]:
+        """Listen to the topics that the bot's chats have now; yields after each that came or went,
+        as a new key takes some hundredths of a second."""
+        wanted = {*self._fixed, *self._session.rooms.topics}
+        for topic in sorted(self._topics ^ wanted, key=lambda one: one.id):
+            if topic in wanted:
+                self._opener.listen(topic)
+            else:
+                self._opener.ignore(topic)
+            self._topics ^= {topic}
+            yield topic
+
+    def said(self, signed: SignedPayload, topic: Topic) -> None:
+        """Take note of what the bot wrote to a user alone: no copy of it comes back."""
+        now_ms = self._session.now_ms()
+        own = Received(signed, topic, now_ms, self._me, is_private=True, is_ephemeral=False)
+        self.conversation.apply(own, now_ms)
 
     @property
     def content_topics(self) -> tuple[str, ...]:
@@ -97,8 +121,14 @@ class Inbox:
             self._refused(outcome)
         elif isinstance(outcome, Ignored):
             self._session.reporter.count("ignored", outcome.payload_type.name)
+        elif isinstance(outcome.payload, CommunityUserKicked):
+            # It names no member, so that a removed one could pass it on: the description counts.
+            self._session.reporter.count("kick_notices")
         elif isinstance(outcome.payload, CommunityRequestToJoinResponse):
             return [outcome, *self._enclosed(outcome, outcome.payload)]
+        elif outcome.is_direct and isinstance(outcome.payload, CommunityRequestToJoin):
+            # A client sends its request to the owner's own key as well, for owners' other devices.
+            self._session.reporter.count("ignored", PayloadType.COMMUNITY_REQUEST_TO_JOIN.name)
         elif outcome.is_direct and self._session.direct is not None:
             return self._from_peer(outcome)
         elif outcome.is_direct or (
@@ -171,7 +201,8 @@ class Inbox:
             return None  # it has no clock: the next one is the same
         outcome = self.conversation.apply(received, now_ms)
         if isinstance(outcome, Refused):
-            self._refused(outcome)
+            if outcome.reason is not RefusalReason.OUTDATED or outcome.signer != self._me:
+                self._refused(outcome)  # the bot's own come back in any order
             if outcome.reason is RefusalReason.REPEATED:
                 self._session.settled(received)
             self._forget(received)
@@ -183,12 +214,13 @@ class Inbox:
             self._refused(refused)
         payload = received.payload
         if isinstance(payload, ChatPayload):
-            self._session.memory.clock(payload.chat_id).observe(payload.clock)
+            self._session.memory.clock(payload.chat_id).observe(payload.clock, now_ms)
         owned = self._session.owned
-        taken = None if owned is None else owned.take(received)
+        taken = None if owned is None else owned.take(received, is_live=is_live)
         self._session.learn(received)
         membership = self._session.memberships.observe(received)
-        return Arrival(received, outcome, clock_ms(received), is_live, membership, taken)
+        at_ms = min(clock_ms(received), now_ms)  # a fast clock is a time that has not been
+        return Arrival(received, outcome, at_ms, is_live, membership, taken)
 
     def _forget(self, received: Received) -> None:
         """What waited for a key comes to nothing."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from waku import StoreQuery, WakuClient, WakuMessage, message_hash
-from waku.errors import NotSubscribed, WakuError
+from waku.errors import BadRequest, NotSubscribed, WakuError
 from waku.models import StoreEntry
 
 from ..wire.recent import Recent
@@ -29,6 +29,7 @@ class Fetched:
 
     message: WakuMessage
     message_hash: bytes
+    shard: str
 
 
 class Node(Protocol):
@@ -79,7 +80,14 @@ class RestNode:
 
     async def subscribe(self, shards: Sequence[str], content_topics: Sequence[str]) -> None:
         """Subscribe to the whole shards, as relay has it."""
-        await self._client.relay_subscribe(shards)
+        self.unserved = {}
+        for shard in shards:
+            try:
+                await self._client.relay_subscribe([shard])
+            except BadRequest as error:
+                if shard == shards[0]:
+                    raise
+                self.unserved[shard] = str(error)
 
     async def take(self, shard: str) -> list[WakuMessage]:
         """Empty the node's cache."""
@@ -112,6 +120,12 @@ class Link:
         self.fill = 0.0
         """How full the fullest cache was at the last look; from 1 on Store may know more."""
 
+    def listen(self, content_topics: Sequence[str]) -> None:
+        """Be interested in other content topics from now on."""
+        topics = frozenset(content_topics)
+        self.is_subscribed &= topics == self._content_topics
+        self._content_topics = topics
+
     async def subscribe(self) -> None:
         """Subscribe to all shards; `unserved` names those that cannot be heard.
 
@@ -136,6 +150,8 @@ class Link:
         found: list[Fetched] = []
         self.fill = 0.0
         for shard in self._shards:
+            if shard in self.unserved:
+                continue
             try:
                 messages = await self._node.take(shard)
             except WakuError as error:
@@ -218,7 +234,7 @@ class Link:
         await self._node.publish(shard, message)
 
     def _fetched(self, shard: str, message: WakuMessage) -> Fetched:
-        return Fetched(message, message_hash(shard, message))
+        return Fetched(message, message_hash(shard, message), shard)
 
     def _is_new(self, fetched: Fetched) -> bool:
         if fetched.message.content_topic not in self._content_topics:

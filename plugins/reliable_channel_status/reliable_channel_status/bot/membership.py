@@ -127,7 +127,7 @@ class Memberships:
         Raises:
             CannotJoin: it could not.
         """
-        if (place := self._places[community]).standing == "closed":
+        if (place := self._places[community]).why and place.standing != "member":
             raise self._outside(community, place)
 
     @property
@@ -138,7 +138,7 @@ class Memberships:
         return next((self._outside(one, place) for one, place in given_up), None)
 
     def _outside(self, community: Community, place: _Place) -> NotAMember:
-        if place.standing == "closed":
+        if place.why:
             return CannotJoin(f"the bot cannot join {community}: {place.why}")
         return NotAMember(
             f"the bot is not a member of {community} ({place.standing}), whose clients drop what "

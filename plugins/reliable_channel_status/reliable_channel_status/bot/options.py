@@ -16,7 +16,7 @@ from typing import (
     get_type_hints,
 )
 
-from reliable_channel.config import PREFIX, settings
+from reliable_channel.config import PREFIX, settings, variable
 from reliable_channel.sds.declared import check, number, switch, word
 from waku import PubsubTopic
 
@@ -180,8 +180,8 @@ def read_settings(
     for one in fields(kind):
         has_default = one.default is not MISSING or one.default_factory is not MISSING
         if one.name not in found and not has_default:
-            variable = f"{PREFIX}BOT_{table.upper()}_{one.name.upper()}"
-            raise ValueError(f"`{one.name}` is missing: give it in [bot.{table}] or as {variable}")
+            named = f"{PREFIX}BOT_{table.upper()}_{one.name.upper()}"
+            raise ValueError(f"`{one.name}` is missing: give it in [bot.{table}] or as {named}")
     return kind(**found)
 
 
@@ -221,11 +221,11 @@ def _read(
 ) -> dict[str, Any]:
     hints, found = get_type_hints(kind, include_extras=True), {}
     for name in _names(kind):
-        variable = f"{prefix}{name.upper()}"
+        named = f"{prefix}{name.upper()}"
         if not _is_readable(hints[name]):
             raise TypeError(f"{kind.__name__}.{name} is annotated as {hints[name]!r}")
-        if text := environment.get(variable):
-            found[name] = _of_text(hints[name], variable, text)
+        if text := variable(named, environment):
+            found[name] = _of_text(hints[name], named, text)
         elif name in values:
             found[name] = _of_value(hints[name], f"{name}` in `{where}", values[name])
     return found

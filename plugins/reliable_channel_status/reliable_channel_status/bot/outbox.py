@@ -43,6 +43,7 @@ from ..wire.recent import Recent
 from ..wire.rooms import Room, Rooms
 from ..wire.rules import invalid
 from ..wire.sealing import Outgoing, Sealer
+from ..wire.topics import Topic
 from .direct import DirectDesk, Kept
 from .groups import Groups
 from .limits import LoopGuard
@@ -105,6 +106,8 @@ class Outbox:
         self._guard = LoopGuard(options.loops)
         self._withheld: Recent[MessageId, None] = Recent(REMEMBERED_SENT)
         self._moderators = frozenset(moderators)
+        self.on_direct: Callable[[SignedPayload, Topic], None] = lambda signed, topic: None
+        """Given what is said to a user alone."""
         self.languages = Languages(
             self.memory, options.language, {options.language: options.texts, **options.languages}
         )
@@ -174,7 +177,9 @@ class Outbox:
         if room.message_type is MessageType.PRIVATE_GROUP:
             return self._say_in_group(room, payload, once)
         if room.peer is not None:
-            return self._send(once, self._desk.seal(wrap(payload, self._key), room.peer))
+            signed = wrap(payload, self._key)
+            self.on_direct(signed, room.topic)
+            return self._send(once, self._desk.seal(signed, room.peer))
         if room.community is not None and (group := self._group_of(room)) is not None:
             signed = wrap(payload, self._key)
             data, timestamp_ns = self.group_keys.encrypt(group, signed.data), now_ms * NS_PER_MS
@@ -263,7 +268,8 @@ class Outbox:
         """Publish what the community's key signed, on each shard where a client may listen."""
         shards = (self._options.shard, *(self._options.also_listen if is_everywhere else ()))
         for shard in dict.fromkeys(shards):
-            self._send(f"{once} on {shard}", outgoing, str(shard))
+            if self.memory.sent_before(f"{once} on {shard}") is None:
+                self._send(f"{once} on {shard}", outgoing, str(shard))
 
     def _send_keys(
         self, once: str, user: PublicKey, group_id: bytes, keys: tuple[GroupKey, ...]

@@ -216,7 +216,7 @@ class OwnedCommunity(ControlTask):
             ValueError: no member, or an owner.
             StateError: it cannot be written.
         """
-        self._change(kicked(user))
+        self._remove(user, kicked(user))
 
     async def ban(self, user: PublicKey, *, delete_messages: bool = False) -> None:
         """Remove a user and refuse later requests; clients may delete all that the user wrote.
@@ -226,7 +226,7 @@ class OwnedCommunity(ControlTask):
             ValueError: an owner.
             StateError: it cannot be written.
         """
-        self._change(banned(user, delete_messages=delete_messages))
+        self._remove(user, banned(user, delete_messages=delete_messages))
 
     async def unban(self, user: PublicKey) -> None:
         """Let a user ask again.

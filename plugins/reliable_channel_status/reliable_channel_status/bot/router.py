@@ -131,6 +131,14 @@ class Router:
         """Call a function with each `Edit`."""
         return self._on("edit", function)
 
+    def on_deletion(self, function: Function) -> Function:
+        """Call a function with each `Deletion`."""
+        return self._on("deletion", function)
+
+    def on_pin(self, function: Function) -> Function:
+        """Call a function with each `PinChange`."""
+        return self._on("pin", function)
+
     def on_reaction(self, function: Function) -> Function:
         """Call a function with each `ReactionChange`."""
         return self._on("reaction", function)

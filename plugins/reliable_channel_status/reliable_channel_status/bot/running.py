@@ -8,12 +8,14 @@ from typing import Final
 from uuid import uuid4
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from waku.errors import BadRequest, WakuError
 
 from ..wire.chats import partitioned_topic
+from ..wire.topics import AUTO_SHARD
 from .communities import Communities
 from .confirming import Confirmer
 from .control_task import TICK_S, ControlTask
@@ -43,6 +45,8 @@ LOOKS: Final = 2
 """How often a time is looked at in Store, while all is well: it may store late."""
 DESCRIPTIONS_MS: Final = 30 * 86_400_000
 """How far back Store is searched for a community's description: what Status' nodes keep."""
+SHORT_LOOKS: Final = 3
+"""Checks in a row in which Store had more than the node's cache: another program reads it, too."""
 ADVERTISE_CHECK_S: Final = 300.0
 """How often it is looked whether the bot's community is to be published again."""
 OVERLAP_MS: Final = 60_000
@@ -68,17 +72,22 @@ class Running:
         self._isolation = Isolation(session.reporter, options.handler_timeout_ms)
         self._failures = Failures(session.reporter)
         self._dispatcher = Dispatcher(session, self._inbox, handlers, options, self._isolation)
-        shards = [str(shard) for shard in (options.shard, *options.also_listen)]
+        shards = [str(shard) for shard in (options.shard, *options.also_listen, AUTO_SHARD)]
         self._link = Link(context.client, shards, self._inbox.content_topics)
         self._communities = Communities(
             session, self._link, options, context.key, context.open_store
         )
         self._inbox.on_sds = self._communities.arrived
+        session.on_direct = self._inbox.said
         self._confirmer = Confirmer(session, self._link, options)
         self._pause = context.pause
         self._stopping = anyio.Event()
         self._is_ending = False
         self._has_history = False
+        self._is_moving = False
+        """Whether something came on the shard to which clients may move."""
+        self._short_looks = 0
+        """How often in a row Store had what the node's cache did not bring."""
         self._asked_ms = 0
         self._history_due_ms: int | None = 0
         """When to ask Store, or None where nothing is known to be missing."""
@@ -174,6 +183,10 @@ class Running:
 
     async def _look(self, functions: TaskGroup) -> None:
         now_ms, memory = self._session.now_ms, self._session.memory
+        for _ in self._inbox.follow():
+            self._has_history, self._history_due_ms = False, 0
+            await anyio.lowlevel.checkpoint()  # others work between two keys
+        self._link.listen(self._inbox.content_topics)
         if not self._link.is_subscribed:
             await self._subscribe()
         await self._tell(self._inbox.apply(self._communities.kept(), is_live=False), functions)
@@ -191,7 +204,7 @@ class Running:
         before = set(self._link.unserved)
         await self._link.subscribe()
         for shard, why in self._link.unserved.items():
-            if shard not in before:
+            if shard not in before and shard != str(AUTO_SHARD):
                 self._session.reporter.log(
                     "shard_not_served", logging.WARNING, shard=shard, why=why
                 )
@@ -214,11 +227,13 @@ class Running:
         now_ms = self._session.now_ms()
         if self._link.unserved:
             await self._subscribe()
+        is_check, missed = self._history_due_ms is None and self._has_history, 0
         since_ms = min(self._session.memory.heard_ms, now_ms - LOOKS * self._options.confirm_ms)
         if not self._has_history:
             since_ms = self._oldest_ms()
         try:
             async for page in self._link.history(since_ms - OVERLAP_MS, now_ms + OVERLAP_MS):
+                missed += len(page)
                 await self._take(page, functions, is_live=False)
             if not self._has_history:
                 await self._look_for_descriptions(functions, now_ms)
@@ -227,6 +242,9 @@ class Running:
             self._history_due_ms = now_ms + HISTORY_RETRY_MS
         else:
             self._has_history, self._history_due_ms, self._asked_ms = True, None, now_ms
+            self._short_looks = self._short_looks + 1 if is_check and missed else 0
+            if self._short_looks == SHORT_LOOKS:
+                self._session.reporter.log("cache_lacks_messages", logging.WARNING, stored=missed)
 
     async def _look_for_descriptions(self, functions: TaskGroup, now_ms: int) -> None:
         """Ask Store for older descriptions of communities of which the history has none: owners
@@ -249,6 +267,9 @@ class Running:
         self, messages: Sequence[Fetched], functions: TaskGroup, *, is_live: bool
     ) -> None:
         self._session.reporter.counts["messages_read", ""] += len(messages)
+        if not self._is_moving and any(one.shard == str(AUTO_SHARD) for one in messages):
+            self._is_moving = True
+            self._session.reporter.log("shard_in_use", logging.WARNING, shard=str(AUTO_SHARD))
         await self._tell(self._inbox.take(messages, is_live=is_live), functions)
 
     async def _tell(self, happened: Sequence[Arrival], functions: TaskGroup) -> None:

@@ -165,6 +165,19 @@ class Session(Outbox):
         room = self.rooms.find(chat_id)
         return room is not None and self.descriptions.leads(user, room.community)
 
+    def may_pin(self, user: PublicKey, chat_id: str) -> bool:
+        """Whether clients show what a user pins in a chat."""
+        room = self.rooms.find(chat_id)
+        if room is not None and room.peer is not None:
+            return True  # both write there alone
+        if self.groups is not None and chat_id in self.rooms.groups:
+            return user in self.groups.of(chat_id).admins
+        community = None if room is None else room.community
+        described = None if community is None else self.descriptions.of(community)
+        settings = None if described is None else described.admin_settings
+        all_may = settings is not None and settings.pin_message_all_members_enabled
+        return (all_may and self.is_member(user, chat_id)) or self.is_privileged(user, chat_id)
+
     def is_member(self, user: PublicKey, chat_id: str) -> bool:
         """Whether a user is a member of a chat's community; elsewhere, of one of the bot's."""
         room = self.rooms.find(chat_id)

@@ -26,6 +26,7 @@ _REQUESTS: Final = Table(
         ("number", "INTEGER"),
     ),
 )
+_REMOVED: Final = Table("control_removed", (("user", "TEXT"), ("clock", "INTEGER")))
 _NUMBERS: Final = Table("control_numbers", (("name", "TEXT"), ("value", "INTEGER")))
 
 
@@ -45,6 +46,10 @@ class ControlMemory:
             name: _decoded(payload) for name, payload in rows.get(_DESCRIPTIONS.name, ())
         }
         kept = sorted(rows.get(_REQUESTS.name, ()), key=lambda row: row[-1])
+        self.removed: dict[PublicKey, int] = {
+            PublicKey.parse(user): clock for user, clock in rows.get(_REMOVED.name, ())
+        }
+        """Members that were kicked or banned and are to be told, with the description's clock."""
         self._requests = {request.user: request for request in map(_request, kept)}
         self._last = kept[-1][-1] if kept else 0
         self.node = ControlNode(
@@ -70,6 +75,16 @@ class ControlMemory:
         self._number("published_clock", clock)
         self._number("published_ms", now_ms)
         self._write()
+
+    def remove(self, user: PublicKey, clock: int) -> None:
+        """Take note that a member is to be told of its removal; `save` or `published` writes it."""
+        self.removed[user] = clock
+        self._recorder.put(_REMOVED, user.hex, clock)
+
+    def told(self, user: PublicKey) -> None:
+        """Forget a removal; `save` or `published` writes that."""
+        del self.removed[user]
+        self._recorder.delete(_REMOVED, user.hex)
 
     def save(self) -> None:
         """Write what changed.

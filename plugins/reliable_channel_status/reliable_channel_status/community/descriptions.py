@@ -53,6 +53,7 @@ class Descriptions:
         if description == latest:
             return False
         self._latest[community] = description
+        self._rooms.follow(community, description.chats)
         return True
 
     def leads(self, user: PublicKey, community: Community | None) -> bool:

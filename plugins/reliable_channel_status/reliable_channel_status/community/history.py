@@ -19,7 +19,8 @@ from ..wire.community_payloads import (
     CommunityRequestToJoin,
     CommunityRequestToLeave,
 )
-from ..wire.conversation import Applied, Conversation, ConversationLimits
+from ..wire.conversation import Applied, Conversation, ConversationLimits, everybody
+from ..wire.enums import SIX_EMOJI
 from ..wire.keys import PrivateKey
 from ..wire.layers import GroupLayer
 from ..wire.opening import Opener
@@ -88,7 +89,7 @@ class CommunityHistory:
             is_privileged=lambda user, _: (
                 self._description is not None and is_privileged(self._description, user)
             ),
-            members_may_pin=True,  # `why_not_heard` looks at that before
+            may_pin=everybody,  # `why_not_heard` looks at that before
             limits=ConversationLimits(
                 messages=most, waiting=most, reactions=4 * most, fingerprints=4 * most
             ),
@@ -303,12 +304,11 @@ class CommunityHistory:
         self._floods[author, flood.begin_ms] = flood
 
     def _react(self, payload: EmojiReaction, author: str, at_ms: int) -> None:
-        key = payload.message_id, author, payload.type.name
+        kind = payload.type.name if payload.type in SIX_EMOJI else payload.emoji
+        key = payload.message_id, author, kind
         self._reactions.pop(key, None)
         if not payload.retracted:
-            reaction = StandingReaction(
-                payload.message_id, payload.chat_id, author, payload.type.name, at_ms
-            )
+            reaction = StandingReaction(payload.message_id, payload.chat_id, author, kind, at_ms)
             self._reactions[key] = reaction
 
 

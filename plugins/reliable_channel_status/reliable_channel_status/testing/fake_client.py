@@ -17,8 +17,8 @@ from ..community.rules import (
     why_not_heard,
 )
 from ..wire.chats import Community, partitioned_topic
-from ..wire.community_payloads import CommunityDescription
-from ..wire.conversation import Applied, Conversation
+from ..wire.community_payloads import CommunityDescription, CommunityUserKicked
+from ..wire.conversation import Applied, Conversation, everybody
 from ..wire.direct.correspondence import Correspondence
 from ..wire.direct.session_store import MemorySessionStore
 from ..wire.keys import PrivateKey, PublicKey
@@ -74,6 +74,8 @@ class FakeClient:
         self.community = community
         self.refused: list[str] = []
         """Why something was dropped, as the client logs it."""
+        self.kicks = 0
+        """How often the owner told this member that it was removed."""
         self._description: CommunityDescription | None = None
         self._tester = tester
         self._shards = {str(shard) for shard in shards}
@@ -83,7 +85,7 @@ class FakeClient:
         self._opener = Opener(topics) if key is None else self._member(key, topics)
         self._seen: set[bytes] = set()
         self._conversation = Conversation(
-            is_privileged=lambda user, _: self._is_privileged(user), members_may_pin=True
+            is_privileged=lambda user, _: self._is_privileged(user), may_pin=everybody
         )
         self._messages: dict[MessageId, ChatMessage] = {}
 
@@ -145,6 +147,8 @@ class FakeClient:
     def _take(self, received: Received) -> None:
         if isinstance(received.payload, CommunityDescription):
             self._describe(received.payload, received.signer)
+        elif isinstance(received.payload, CommunityUserKicked):
+            self.kicks += received.signer == self.community.public_key
         elif isinstance(received.payload, ChatPayload):
             self._show(received, received.payload)
 

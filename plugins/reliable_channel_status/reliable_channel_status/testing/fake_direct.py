@@ -144,7 +144,7 @@ class FakeDirect:
         """End the contact."""
         return self.sends(RetractContactRequest(clock=self._tester.next_clock()))
 
-    def reacts(self, message_id: str, reaction: Reaction) -> MessageId:
+    def reacts(self, message_id: str, reaction: Reaction | str) -> MessageId:
         """React to a message."""
         room = direct_room(self._tester.public_key)
         return self.does(payload_builders.reaction(room, message_id, reaction, False))

@@ -112,7 +112,7 @@ class FakeUser:
     def reacts(
         self,
         message_id: str,
-        reaction: Reaction,
+        reaction: Reaction | str,
         *,
         retracted: bool = False,
         channel: str | None = None,

@@ -36,7 +36,7 @@ from ..wire.payloads import ChatMessage, Payload
 from ..wire.rooms import Room
 from ..wire.sds import SdsWrapper
 from ..wire.sealing import Outgoing, Sealer, WakuVersion
-from ..wire.topics import CLUSTER_ID, DEFAULT_SHARD, NON_PROTECTED_SHARD
+from ..wire.topics import AUTO_SHARD, CLUSTER_ID, DEFAULT_SHARD, NON_PROTECTED_SHARD
 from .fake_client import FakeClient
 from .fake_direct import FakeDirect, StatusGoSessions
 from .fake_owner import FakeOwner
@@ -88,7 +88,7 @@ class BotTester:
             if own not in bot.rooms.communities:
                 bot.join(own)
         options = node or NodeOptions(cache_capacity=100_000, client_idle_s=FOR_EVER_S)
-        shards = tuple(dict.fromkeys((bot.options.shard, *bot.options.also_listen)))
+        shards = tuple(dict.fromkeys((bot.options.shard, *bot.options.also_listen, AUTO_SHARD)))
         self.node = EmbeddedNode(
             replace(
                 options,

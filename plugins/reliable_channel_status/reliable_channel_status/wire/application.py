@@ -20,6 +20,7 @@ WITHOUT_PROTOCOL_LAYER: Final = frozenset(
         PayloadType.COMMUNITY_REQUEST_TO_JOIN,
         PayloadType.COMMUNITY_REQUEST_TO_JOIN_RESPONSE,
         PayloadType.COMMUNITY_REQUEST_TO_LEAVE,
+        PayloadType.COMMUNITY_USER_KICKED,
         PayloadType.COMMUNITY_ENCRYPTION_KEYS_REQUEST,
     }
 )

@@ -21,6 +21,7 @@ from .community_payloads import (
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
+    CommunityUserKicked,
 )
 from .enums import PayloadType
 from .payloads import (
@@ -52,6 +53,7 @@ PAYLOADS: Final[dict[PayloadType, type[Payload]]] = {
     PayloadType.COMMUNITY_REQUEST_TO_JOIN: CommunityRequestToJoin,
     PayloadType.COMMUNITY_REQUEST_TO_JOIN_RESPONSE: CommunityRequestToJoinResponse,
     PayloadType.COMMUNITY_REQUEST_TO_LEAVE: CommunityRequestToLeave,
+    PayloadType.COMMUNITY_USER_KICKED: CommunityUserKicked,
     PayloadType.COMMUNITY_ENCRYPTION_KEYS_REQUEST: CommunityEncryptionKeysRequest,
 }
 UNKNOWN: Final = "unknown"

@@ -230,6 +230,16 @@ class CommunityRequestToLeave:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityUserKicked:
+    """The owner tells a member of an encrypted community that it was removed: the description that
+    says so is encrypted with a key that it does not get."""
+
+    clock: int
+    """Clock of that description, plus 1."""
+    community_id: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityEncryptionKeysRequest:
     """A member asks the control node for group keys."""
 

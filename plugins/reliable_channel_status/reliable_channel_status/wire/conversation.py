@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from reliable_channel.sds.declared import check, number
 
-from .enums import Reaction
 from .keys import PublicKey
 from .outcomes import MessageId, Received, RefusalReason, Refused
 from .payloads import (
@@ -26,6 +25,11 @@ from .rules import review
 
 Privileged: TypeAlias = Callable[[PublicKey, str], bool]
 """Whether a user may delete what others wrote, and pin, in a chat (`chat_id`)."""
+
+
+def everybody(signer: PublicKey, chat_id: str) -> bool:
+    """Return True: the rules of the chat were looked at before."""
+    return True
 
 
 def nobody(signer: PublicKey, chat_id: str) -> bool:
@@ -98,7 +102,7 @@ class Conversation:
 
     Args:
         is_privileged: whether a user may delete others' messages and pin.
-        members_may_pin: whether all members may (`pin_message_all_members_enabled`).
+        may_pin: whether a user may pin in a chat; None for privileged users alone.
         limits: how much is remembered.
     """
 
@@ -106,16 +110,16 @@ class Conversation:
         self,
         *,
         is_privileged: Privileged = nobody,
-        members_may_pin: bool = False,
+        may_pin: Privileged | None = None,
         limits: ConversationLimits | None = None,
     ) -> None:
         limits = limits or ConversationLimits()
         self._is_privileged = is_privileged
-        self._members_may_pin = members_may_pin
+        self._may_pin = may_pin or is_privileged
         self._messages: Recent[str, MessageState] = Recent(limits.messages)
         self._limits = limits
         self._waiting: Recent[str, Recent[_Writer, Received]] = Recent(limits.waiting)
-        self._reactions: Recent[tuple[str, PublicKey, Reaction], int] = Recent(limits.reactions)
+        self._reactions: Recent[tuple[str, PublicKey, str], int] = Recent(limits.reactions)
         self._seen: Recent[bytes, MessageId] = Recent(limits.fingerprints)
         self._other_ids: Recent[str, MessageId] = Recent(limits.fingerprints)
 
@@ -207,8 +211,8 @@ class Conversation:
                     return _refused(received, RefusalReason.NOT_ALLOWED, "another wrote it")
                 changed = replace(message, is_deleted=True)
             case PinMessage():
-                if not self._members_may_pin and not self._is_privileged(signer, message.chat_id):
-                    return _refused(received, RefusalReason.NOT_ALLOWED, "only moderators pin")
+                if not self._may_pin(signer, message.chat_id):
+                    return _refused(received, RefusalReason.NOT_ALLOWED, "may not pin there")
                 if payload.clock <= message.pin_clock:
                     return _refused(received, RefusalReason.OUTDATED, "a later pin was here")
                 changed = replace(message, is_pinned=payload.pinned, pin_clock=payload.clock)
@@ -220,7 +224,7 @@ class Conversation:
         if message is not None and payload.chat_id != message.chat_id:
             return _elsewhere(received, message)
         message_id = payload.message_id if message is None else message.message_id
-        key = message_id, received.signer, payload.type
+        key = message_id, received.signer, payload.text
         if payload.clock <= self._reactions.get(key, 0):
             return _refused(received, RefusalReason.OUTDATED, "a later reaction was here")
         self._reactions[key] = payload.clock

@@ -5,7 +5,7 @@ Each takes numbers that it does not know, as newer clients send them: `ContentTy
 """
 
 from enum import IntEnum
-from typing import Self
+from typing import Final, Self
 
 
 class OpenEnum(IntEnum):
@@ -92,6 +92,17 @@ class Reaction(OpenEnum):
     LAUGH = 4
     SAD = 5
     ANGRY = 6
+
+
+SIX_EMOJI: Final = {
+    Reaction.LOVE: "❤️",
+    Reaction.THUMBS_UP: "👍",
+    Reaction.THUMBS_DOWN: "👎",
+    Reaction.LAUGH: "😂",
+    Reaction.SAD: "😢",
+    Reaction.ANGRY: "😡",
+}
+"""The reactions that have numbers, which every client reads."""
 
 
 class StatusType(OpenEnum):

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from io import BytesIO
 from typing import Final, TypeAlias
 
-from .enums import ContentType, ImageFormat, Reaction
+from .enums import SIX_EMOJI, ContentType, ImageFormat, Reaction
 from .payloads import (
     BridgeMessage,
     ChatMessage,
@@ -111,18 +112,24 @@ def pin(room: Room, message_id: str, pinned: bool) -> Make:
     )
 
 
-def reaction(room: Room, message_id: str, kind: Reaction, retracted: bool) -> Make:
-    """Reacts to a message, or takes the reaction back."""
+def reaction(room: Room, message_id: str, kind: Reaction | str, retracted: bool) -> Make:
+    """React to a message, or take the reaction back; with one of six by its number, which older
+    clients read, too."""
+    of_six = {emoji: number for number, emoji in SIX_EMOJI.items()}
+    number = kind if isinstance(kind, Reaction) else of_six.get(kind)
     return lambda clock, _: EmojiReaction(
         clock=clock,
         chat_id=room.chat_id,
         message_id=message_id,
-        type=kind,
+        type=number or Reaction.UNKNOWN_EMOJI_REACTION_TYPE,
+        emoji="" if number else str(kind),
         retracted=retracted,
         message_type=room.message_type,
     )
 
 
+MAX_IMAGE_BYTES: Final = 1_000_000
+"""Clients make theirs smaller than 400 kB. A larger one keeps the apps of readers busy."""
 _MAGIC: Final = (
     (b"\x89PNG\r\n\x1a\n", ImageFormat.PNG),
     (b"\xff\xd8\xff", ImageFormat.JPEG),
@@ -142,3 +149,31 @@ def image_format(data: bytes) -> ImageFormat:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return ImageFormat.WEBP
     raise ValueError(f"{data[:8]!r}… is no PNG, JPEG, GIF or WebP")
+
+
+def fitting(image: bytes) -> bytes:
+    """Return an image of at most `MAX_IMAGE_BYTES`: as it is, or as a smaller JPEG by Pillow.
+
+    Raises:
+        ValueError: it is larger, and Pillow is missing or cannot read it.
+    """
+    if len(image) <= MAX_IMAGE_BYTES:
+        return image
+    found = f"`image` must have at most {MAX_IMAGE_BYTES} bytes (got {len(image)})"
+    try:
+        from PIL import Image
+    except ModuleNotFoundError:
+        hint = "make it smaller, or pip install 'reliable-channel-status[images]'"
+        raise ValueError(f"{found}; {hint}") from None
+    try:
+        with Image.open(BytesIO(image)) as opened:
+            picture = opened.convert("RGB")
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        raise ValueError(f"{found}; Pillow cannot read it: {error}") from error
+    for side in (2000, 1000, 500):
+        picture.thumbnail((side, side))
+        smaller = BytesIO()
+        picture.save(smaller, "JPEG", quality=80)
+        if smaller.tell() <= MAX_IMAGE_BYTES:
+            break
+    return smaller.getvalue()

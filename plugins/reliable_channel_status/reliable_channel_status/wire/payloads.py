@@ -13,9 +13,11 @@ from .community_payloads import (
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
+    CommunityUserKicked,
     Shard,
 )
 from .enums import (
+    SIX_EMOJI,
     AudioType,
     ContentType,
     ImageFormat,
@@ -174,15 +176,21 @@ class PinMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmojiReaction:
-    """One of six reactions to a message, or its retraction."""
+    """A reaction to a message, or its retraction: one of six by number, or any emoji."""
 
     clock: int
     chat_id: str
     message_id: str
-    type: Reaction
+    type: Reaction = Reaction.UNKNOWN_EMOJI_REACTION_TYPE
     retracted: bool = False
     message_type: MessageType = MessageType.COMMUNITY_CHAT
     grant: bytes = b""
+    emoji: str = ""
+
+    @property
+    def text(self) -> str:
+        """The emoji, whichever way it came; the name of a number that is unknown here."""
+        return SIX_EMOJI.get(self.type) or self.emoji or self.type.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +271,7 @@ Payload: TypeAlias = (
     | CommunityRequestToJoin
     | CommunityRequestToJoinResponse
     | CommunityRequestToLeave
+    | CommunityUserKicked
     | CommunityEncryptionKeysRequest
 )
 """What an `ApplicationMetadataMessage` carries, of the types that are read here."""

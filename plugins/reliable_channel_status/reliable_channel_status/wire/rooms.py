@@ -2,11 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from .chats import Community, Derivation, partitioned_topic
 from .enums import MessageType
 from .keys import UNCOMPRESSED_BYTES, PublicKey
 from .topics import Topic
+
+MAX_FOLLOWED: Final = 200
+"""Channels of a description that are listened to: the key of each takes some hundredths of a
+second, once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ class Rooms:
         self._rooms: dict[str, Room] = {}
         self._whole: dict[Community, Derivation] = {}
         self._topics: dict[Topic, None] = {}
+        self._listed: dict[Community, tuple[Topic, ...]] = {}
         self.communities: dict[Community, None] = {}
         self.groups: dict[str, Room] = {}
         """The private groups that the bot is in, while it runs."""
@@ -80,10 +86,18 @@ class Rooms:
         self._rooms[name] = Room(name, Topic(name), MessageType.PUBLIC_GROUP)
         self._topics[Topic(name)] = None
 
+    def follow(self, community: Community, channels: Iterable[str]) -> None:
+        """Listen to the channels that a description lists, of a community that was joined as a
+        whole: clients of 2024 write on the topic of the channel."""
+        if community in self._whole:
+            uuids = sorted(channels)[:MAX_FOLLOWED]
+            self._listed[community] = tuple(Topic(f"{community.id}{uuid}") for uuid in uuids)
+
     @property
     def topics(self) -> tuple[Topic, ...]:
         """What to listen to."""
-        return tuple(self._topics)
+        listed = (topic for topics in self._listed.values() for topic in topics)
+        return tuple(dict.fromkeys((*self._topics, *listed)))
 
     def find(self, chat_id: str) -> Room | None:
         """The chat of an id, or None if the bot is not there."""

@@ -11,6 +11,7 @@ from .community_payloads import (
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
+    CommunityUserKicked,
 )
 from .enums import AudioType, ContentType, ImageFormat, MessageType, Reaction, StatusType
 from .keys import COMPRESSED_BYTES
@@ -31,9 +32,14 @@ from .payloads import (
 
 MAX_CLOCK_AHEAD_MS: Final = 120_000
 """62/STATUS-PAYLOADS: a clock further ahead of the Waku message's timestamp is discarded."""
+MAX_EARLY_MS: Final = 1_800_000
+"""So far may a user's clock be ahead of the local one. Bots know what they handled for an hour, and
+later Store has the message again."""
 MAX_TEXT_LENGTH: Final = 4096
 """Of a chat message, in code points."""
 MAX_STATUS_TEXT_LENGTH: Final = 128
+MAX_EMOJI_LENGTH: Final = 32
+"""Of a reaction, in code points; families with skin tones have eleven."""
 
 _NO_CHAT: Final = (MessageType.UNKNOWN_MESSAGE_TYPE, MessageType.SYSTEM_MESSAGE_PRIVATE_GROUP)
 _LOCAL_CONTENT: Final = (
@@ -62,23 +68,23 @@ class ChatClock:
         self.last = max(now_ms, self.last + 1)
         return self.last
 
-    def observe(self, clock: int) -> None:
-        """Take note of what another sent; only of clocks that `review` let pass."""
-        self.last = max(self.last, clock)
+    def observe(self, clock: int, now_ms: int) -> None:
+        """Take note of what another sent; only of clocks that `review` let pass. One that is fast
+        moves this clock by a minute at most: clients discard what is two minutes ahead."""
+        self.last = max(self.last, min(clock, now_ms + MAX_CLOCK_AHEAD_MS // 2))
 
 
 def review(received: Received, now_ms: int) -> Refused | None:
     """Why a payload must not be taken, or None.
 
-    DIVERGES: status-go measures a clock by the Waku timestamp alone, which the same sender writes:
-    one message then moves a chat's clock, and all others' with it, so far that all clients discard
-    what follows. Here the local time counts too.
+    DIVERGES: status-go measures a clock by the Waku timestamp alone, which the same sender writes.
+    Here what is more than half an hour ahead of the local time is refused as well.
     """
     payload = received.payload
     detail = invalid(payload)
     reason = RefusalReason.INVALID
     if detail is None and isinstance(payload, _TIMED):
-        now_ms = min(now_ms, received.timestamp_ms or now_ms)
+        now_ms = min(now_ms + MAX_EARLY_MS, received.timestamp_ms or now_ms)
         if payload.clock > now_ms + MAX_CLOCK_AHEAD_MS:
             reason = RefusalReason.CLOCK_AHEAD
             detail = f"clock {payload.clock} is {payload.clock - now_ms} ms ahead"
@@ -121,13 +127,18 @@ def invalid(payload: Payload) -> str | None:
         case DeleteMessage() | PinMessage():
             return _chat(payload) or _target(payload)
         case EmojiReaction():
-            if payload.type is Reaction.UNKNOWN_EMOJI_REACTION_TYPE:
-                return "type is unknown"
+            if not payload.emoji and payload.type is Reaction.UNKNOWN_EMOJI_REACTION_TYPE:
+                return "type is unknown, and emoji is empty"
+            if len(payload.emoji) > MAX_EMOJI_LENGTH:
+                return f"emoji has more than {MAX_EMOJI_LENGTH} characters"
             return _chat(payload) or _target(payload)
         case StatusUpdate():
             return _status(payload)
         case (
-            CommunityRequestToJoin() | CommunityRequestToJoinResponse() | CommunityRequestToLeave()
+            CommunityRequestToJoin()
+            | CommunityRequestToJoinResponse()
+            | CommunityRequestToLeave()
+            | CommunityUserKicked()
         ):
             return _community_id(payload.community_id)
         case AcceptContactRequest():

@@ -902,6 +902,7 @@ class EmojiReaction(_message.Message):
     TYPE_FIELD_NUMBER: _builtins.int
     RETRACTED_FIELD_NUMBER: _builtins.int
     GRANT_FIELD_NUMBER: _builtins.int
+    EMOJI_FIELD_NUMBER: _builtins.int
     clock: _builtins.int
     chat_id: _builtins.str
     message_id: _builtins.str
@@ -909,6 +910,10 @@ class EmojiReaction(_message.Message):
     type: _builtins.int
     retracted: _builtins.bool
     grant: _builtins.bytes
+    emoji: _builtins.str
+    """Any emoji, from clients since status-go#6916; `type` is 0 then. The number is assumed: the
+    source of that change could not be read.
+    """
     def __init__(
         self,
         *,
@@ -919,10 +924,11 @@ class EmojiReaction(_message.Message):
         type: _builtins.int = ...,
         retracted: _builtins.bool = ...,
         grant: _builtins.bytes = ...,
+        emoji: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "clock", b"clock", "grant", b"grant", "message_id", b"message_id", "message_type", b"message_type", "retracted", b"retracted", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "clock", b"clock", "emoji", b"emoji", "grant", b"grant", "message_id", b"message_id", "message_type", b"message_type", "retracted", b"retracted", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1836,6 +1842,50 @@ class CommunityRequestToLeave(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CommunityRequestToLeave: _TypeAlias = CommunityRequestToLeave  # noqa: Y015
+
+@_typing.final
+class CommunityUserKicked(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLOCK_FIELD_NUMBER: _builtins.int
+    COMMUNITY_ID_FIELD_NUMBER: _builtins.int
+    clock: _builtins.int
+    community_id: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        clock: _builtins.int = ...,
+        community_id: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "community_id", b"community_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommunityUserKicked: _TypeAlias = CommunityUserKicked  # noqa: Y015
+
+@_typing.final
+class ContactCodeAdvertisement(_message.Message):
+    """status-go's field 1 is about push notifications."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAT_IDENTITY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def chat_identity(self) -> Global___ChatIdentity: ...
+    def __init__(
+        self,
+        *,
+        chat_identity: Global___ChatIdentity | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chat_identity", b"chat_identity"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_identity", b"chat_identity"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContactCodeAdvertisement: _TypeAlias = ContactCodeAdvertisement  # noqa: Y015
 
 @_typing.final
 class RetrievalHint(_message.Message):

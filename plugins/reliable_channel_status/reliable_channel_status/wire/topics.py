@@ -26,6 +26,9 @@ DEFAULT_SHARD: Final = PubsubTopic(CLUSTER_ID, 32)
 """Where Status clients write; those from 2.42 on listen to nothing else."""
 NON_PROTECTED_SHARD: Final = PubsubTopic(CLUSTER_ID, 64)
 """Where clients before 2.40 write requests to join and other control messages."""
+AUTO_SHARD: Final = PubsubTopic(CLUSTER_ID, 0)
+"""Where auto-sharding with the one shard of `status.prod` leads. No client is known to write there
+yet; bots listen, and report what comes."""
 CONTROL_SHARD: Final = PubsubTopic(CLUSTER_ID, 128)
 """Of 56/STATUS-COMMUNITIES, for descriptions and membership. No released client writes there, and
 since April 2026 none listens."""

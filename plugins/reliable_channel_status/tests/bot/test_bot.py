@@ -1,13 +1,18 @@
 """A bot among people: the embedded node, real envelopes, virtual time."""
 
 import logging
+import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from io import BytesIO
 from random import Random
 from typing import Any
 
 import anyio
 import httpx
 import pytest
+from PIL import Image
 from status_world import BOB, COMMUNITY, GENERAL, OTHER, OWNER, describing
 
 from reliable_channel_status import (
@@ -16,11 +21,14 @@ from reliable_channel_status import (
     ChatMessage,
     ChatPayload,
     Community,
+    CommunityAdminSettings,
     CommunityMember,
     CommunityProfile,
     CommunityRequestToJoinResponse,
+    ContentType,
     DeleteMessage,
     EmojiReaction,
+    ImageFormat,
     Opener,
     PinMessage,
     PrivateKey,
@@ -36,14 +44,23 @@ from reliable_channel_status import (
 from reliable_channel_status.bot import (
     BotOptions,
     Channel,
+    Deletion,
     Edit,
     JoinRequest,
     Message,
     NotRunning,
+    PinChange,
     ReactionChange,
     StatusBot,
 )
+from reliable_channel_status.bot.link import Fetched, Link
+from reliable_channel_status.community.edits import with_channel
 from reliable_channel_status.testing import BotTester
+from reliable_channel_status.wire import payload_builders
+from reliable_channel_status.wire.payload_builders import MAX_IMAGE_BYTES, Make
+from reliable_channel_status.wire.rooms import Room
+from reliable_channel_status.wire.rules import MAX_CLOCK_AHEAD_MS
+from reliable_channel_status.wire.topics import AUTO_SHARD
 from waku.node import NodeOptions
 
 PNG = b"\x89PNG\r\n\x1a\n" + Random(3).randbytes(300_000)
@@ -104,7 +121,7 @@ def test_events_of_all_kinds_arrive_once(bot: StatusBot) -> None:
 
     @bot.on_reaction
     async def reaction(change: ReactionChange) -> None:
-        told.append((change.message_id, change.reaction, change.retracted))
+        told.append((change.message_id, change.reaction, change.emoji, change.retracted))
 
     @bot.on_mention
     async def mentioned(message: Message) -> Reaction:
@@ -120,8 +137,8 @@ def test_events_of_all_kinds_arrive_once(bot: StatusBot) -> None:
         assert told == [
             ("Alice", "hello"),
             ("hello", "hello!"),
-            (said, Reaction.THUMBS_UP, False),
-            (said, Reaction.THUMBS_UP, True),
+            (said, Reaction.THUMBS_UP, "👍", False),
+            (said, Reaction.THUMBS_UP, "👍", True),
         ]
         told.clear()
         text = f"who is {mention(alice.public_key)}, {mention(tester.public_key)}?"
@@ -131,6 +148,254 @@ def test_events_of_all_kinds_arrive_once(bot: StatusBot) -> None:
         payload = tester.heard[-1].payload
         assert isinstance(payload, EmojiReaction)
         assert (payload.type, payload.message_id) == (Reaction.LOVE, asked)
+
+
+def test_deletions_and_pins_are_told(bot: StatusBot) -> None:
+    told: list[object] = []
+
+    @bot.on_deletion
+    async def deletion(deletion: Deletion) -> None:
+        told.append(("deleted", deletion.author_name, deletion.before.text))
+
+    @bot.on_pin
+    async def pin(pin: PinChange) -> None:
+        told.append(("pin", pin.author_name, pin.is_pinned))
+
+    with BotTester(bot) as tester:
+        alice, owner, room = tester.user("Alice"), tester.user("Owner", OWNER), tester.room()
+        said = alice.says("hello")
+        owner.says("I am here")
+        owner.does(payload_builders.pin(room, said, True), room)
+        owner.does(payload_builders.pin(room, said, False), room)
+        alice.does(payload_builders.pin(room, said, True), room)  # no description lets her
+        alice.deletes(said)
+        owner.deletes(said)  # it is gone already
+    pins = [("pin", "Owner", True), ("pin", "Owner", False)]
+    assert told == [*pins, ("deleted", "Alice", "hello")]
+    assert bot.reporter.counts["refused", "not_allowed"] == 1
+
+
+@pytest.mark.parametrize("all_may", [True, False])
+def test_members_pin_where_the_description_lets_them(all_may: bool) -> None:
+    bot = StatusBot(node="http://node", community=COMMUNITY)
+    told: list[bool] = []
+
+    @bot.on_pin
+    async def pin(pin: PinChange) -> None:
+        told.append(pin.is_pinned)
+
+    @bot.command("pin")
+    async def pins(message: Message) -> None:
+        await message.pin()
+
+    with BotTester(bot) as tester:
+        alice, mallory = tester.user("Alice"), tester.user("Mallory")
+        settings = CommunityAdminSettings(pin_message_all_members_enabled=all_may)
+        members = {key: CommunityMember() for key in (alice.public_key, tester.public_key)}
+        description = replace(describing(members), admin_settings=settings)
+        topic, now_ms = COMMUNITY.description_topic, tester.now_ms()
+        tester.publish(Sealer(OWNER).seal(description, topic, now_ms).messages[0])
+        said, room = alice.says("pin me", channel=GENERAL), tester.room(GENERAL)
+        for user in (alice, mallory):
+            user.does(payload_builders.pin(room, said, True), room)
+        asked = alice.says("!pin", channel=GENERAL)
+        tester.wait(61)  # the bot's own pin comes back
+        state = bot._running._inbox.conversation.message(asked)  # type: ignore[union-attr]  # noqa: SLF001
+        assert state is not None and state.is_pinned == all_may
+    assert told == [True] * all_may
+
+
+@pytest.mark.parametrize("ahead_s", [180, 1_700])
+def test_a_fast_clock_is_heard_at_once_and_moves_no_other(bot: StatusBot, ahead_s: int) -> None:
+    told: list[str] = []
+
+    @bot.on_message
+    async def message(message: Message) -> str:
+        told.append(message.text)
+        return "heard"
+
+    with BotTester(bot) as tester:
+        alice, room = tester.user("Alice"), tester.room()
+        fast_ms = tester.now_ms() + ahead_s * 1000
+        payload = payload_builders.message(room, "I am fast")(fast_ms, fast_ms)
+        tester.publish(Sealer(alice.key).seal(payload, room.topic, fast_ms).messages[0])
+        tester.wait(2)
+        assert told == ["I am fast"]
+        (answer,) = tester.said()
+        assert answer.clock < answer.timestamp + MAX_CLOCK_AHEAD_MS, "clients read it"
+        alice.says("and now")
+        for _ in range(3):
+            tester.wait(3_000)
+            tester.crash()
+            tester.start()
+        assert told == ["I am fast", "and now"], "Store has it once more, and it is handled"
+        far_ms = tester.now_ms() + 2 * 3_600_000
+        payload = payload_builders.message(room, "I am from far")(far_ms, far_ms)
+        tester.publish(Sealer(alice.key).seal(payload, room.topic, far_ms).messages[0])
+        assert told[2:] == [] and bot.reporter.counts["refused", "clock_ahead"] == 1
+
+
+def test_a_large_image_is_made_smaller_or_refused(
+    bot: StatusBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = Image.effect_noise((1_500, 1_500), 90)
+    file = BytesIO()
+    noise.save(file, "PNG")
+    assert file.tell() > MAX_IMAGE_BYTES
+
+    @bot.command("picture")
+    async def picture(message: Message) -> None:
+        await message.reply(image=file.getvalue())
+
+    with BotTester(bot) as tester:
+        alice = tester.user("Alice")
+        alice.says("!picture")
+        (said,) = tester.said()
+        assert said.image is not None and said.image.format is ImageFormat.JPEG
+        assert len(said.image.payload) <= MAX_IMAGE_BYTES
+        monkeypatch.setitem(sys.modules, "PIL", None)
+        alice.says("!picture")
+        (failed,) = [one for one in bot.reporter.since(0) if one.event == "handler_failed"]
+        assert "at most 1000000 bytes" in str(failed.fields["why"])
+        assert "reliable-channel-status[images]" in str(failed.fields["why"])
+        monkeypatch.undo()
+        with pytest.raises(ValueError, match="Pillow cannot read it"):
+            tester.run(bot.channel(GENERAL).send(image=PNG + bytes(MAX_IMAGE_BYTES)))
+
+
+def test_a_bot_of_a_whole_community_hears_what_is_said_on_a_channels_own_topic() -> None:
+    """Clients of 2024 write there; a new channel is heard as well, and what Store has of it."""
+    bot = StatusBot(node="http://node", community=COMMUNITY)
+    told: list[str] = []
+
+    @bot.on_message
+    async def message(message: Message) -> None:
+        told.append(f"{message.channel.room.name[:8]} {message.text}")
+
+    with BotTester(bot) as tester:
+        alice = tester.user("Alice")
+        members = {key: CommunityMember() for key in (alice.public_key, tester.public_key)}
+
+        def publishes(*channels: str) -> None:
+            description = replace(describing(members, tester.now_ms()), chats={})
+            for channel in channels:
+                description = with_channel(channel, channel)(description)
+            topic, now_ms = COMMUNITY.description_topic, tester.now_ms()
+            tester.publish(Sealer(OWNER).seal(description, topic, now_ms).messages[0])
+            tester.wait(61)
+
+        def says(channel: str, text: str) -> None:
+            room = tester.room(channel)
+            payload = payload_builders.message(room, text)(tester.next_clock(), tester.now_ms())
+            topic = Topic(room.chat_id)
+            sealed = Sealer(alice.key).seal(payload, topic, tester.now_ms())
+            tester.publish(sealed.messages[0])
+
+        says(GENERAL, "before the description")
+        publishes(GENERAL)
+        assert told == ["1dc14fd8 before the description"]
+        says(GENERAL, "after it")
+        says(OTHER, "in a channel to come")
+        assert told[1:] == ["1dc14fd8 after it"]
+        publishes(GENERAL, OTHER)
+        says(OTHER, "in it")
+        assert told[2:] == ["00000000 in a channel to come", "00000000 in it"]
+        publishes(OTHER)
+        says(GENERAL, "in a channel that is gone")
+        assert len(told) == 4
+
+
+def test_what_comes_on_the_shard_of_auto_sharding_is_reported(bot: StatusBot) -> None:
+    told: list[str] = []
+
+    @bot.on_message
+    async def message(message: Message) -> None:
+        told.append(message.text)
+
+    with BotTester(bot) as tester:
+        alice, room = tester.user("Alice"), tester.room()
+        for text in ("one", "two"):
+            payload = payload_builders.message(room, text)(tester.next_clock(), tester.now_ms())
+            sealed = Sealer(alice.key).seal(payload, room.topic, tester.now_ms())
+            tester.publish(sealed.messages[0], shard=AUTO_SHARD)
+        assert told == ["one", "two"]
+        assert [one.event for one in bot.reporter.since(0)].count("shard_in_use") == 1
+
+
+def test_another_reader_of_the_nodes_cache_is_noticed() -> None:
+    bot = new_bot(options=BotOptions())
+    with BotTester(bot) as tester:
+        alice = tester.user("Alice")
+        for number in range(4):
+            alice.says(f"heard {number}")
+            tester.wait(60)
+        assert not reported(bot, "cache_lacks_messages")
+        for number in range(4):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Link, "look", nothing_there)
+                alice.says(f"taken by another {number}")
+            tester.wait(60)
+        assert reported(bot, "cache_lacks_messages")
+
+
+async def nothing_there(link: Link) -> list[Fetched]:
+    return []
+
+
+def reported(bot: StatusBot, event: str) -> bool:
+    return any(one.event == event for one in bot.reporter.since(0))
+
+
+def test_any_emoji_is_a_reaction_and_newer_clients_are_read(bot: StatusBot) -> None:
+    told: list[object] = []
+
+    @bot.on_reaction
+    async def reaction(change: ReactionChange) -> None:
+        told.append((change.emoji, change.retracted))
+        await change.react("🦄")
+
+    @bot.on_message
+    async def message(message: Message) -> None:
+        told.append(message.text)
+
+    with BotTester(bot) as tester:
+        bob, room = tester.user("Bob"), tester.room()
+        said = bob.says("hello")
+        bob.reacts(said, "🎉")
+        bob.reacts(said, "👍")  # by its number, as one of six
+        bob.reacts(said, "🎉", retracted=True)
+        assert told == ["hello", ("🎉", False), ("👍", False), ("🎉", True)]
+        sent = [r.payload for r in tester.heard if isinstance(r.payload, EmojiReaction)]
+        assert [one.text for one in sent] == ["🎉", "🦄", "👍", "🦄", "🎉", "🦄"]
+        told.clear()
+        for number in (0, 77):  # an emoji without a number, then one of newer clients
+            payload = EmojiReaction(
+                clock=tester.next_clock(),
+                chat_id=room.chat_id,
+                message_id=said,
+                type=Reaction(number),
+                emoji="👨‍👩‍👧‍👦" if not number else "",
+            )
+            bob.does(as_it_is(payload), room)
+        newer = partial(message_of_a_newer_client, room)
+        bob.does(newer, room)
+        assert told == [("👨‍👩‍👧‍👦", False), ("UNKNOWN_77", False), "from tomorrow"]
+        empty = EmojiReaction(clock=tester.next_clock(), chat_id=room.chat_id, message_id=said)
+        long = replace(empty, clock=tester.next_clock(), emoji="🎉" * 33)
+        for bad in (empty, long):
+            bob.does(as_it_is(bad), room)
+        assert tester.bot.reporter.counts["refused", "invalid"] == 2
+
+
+def as_it_is(payload: ChatPayload) -> Make:
+    return lambda clock, _: payload
+
+
+def message_of_a_newer_client(room: Room, clock: int, now_ms: int) -> ChatMessage:
+    """A message with a type of content that is unknown here."""
+    made = payload_builders.message(room, "from tomorrow")(clock, now_ms)
+    assert isinstance(made, ChatMessage)
+    return replace(made, content_type=ContentType(77))
 
 
 def test_what_a_bot_can_say(bot: StatusBot) -> None:

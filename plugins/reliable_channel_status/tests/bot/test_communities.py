@@ -66,6 +66,7 @@ from reliable_channel_status.bot import Message as BotMessage
 from reliable_channel_status.bot.link import Fetched, Link
 from reliable_channel_status.testing import BotTester
 from reliable_channel_status.testing.fake_user import key_of
+from reliable_channel_status.wire import payload_builders
 from waku import WakuMessage, message_hash
 from waku.node import NodeOptions
 
@@ -337,7 +338,10 @@ def test_what_the_node_kept_to_itself_is_fetched_once_somebody_refers_to_it(
 
 
 @pytest.mark.parametrize(("size", "is_sds"), [(300_000, True), (1_200_000, False)])
-def test_large_images_go_in_segments_and_the_largest_without_sds(size: int, is_sds: bool) -> None:
+def test_large_images_go_in_segments_and_the_largest_without_sds(
+    size: int, is_sds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payload_builders, "MAX_IMAGE_BYTES", 2 * size)
     bot, image = new_bot(), b"\x89PNG\r\n\x1a\n" + Random(3).randbytes(size)
 
     @bot.command("picture")

@@ -30,21 +30,22 @@ from reliable_channel_status.bot import (
     ContactChange,
     ContactRequest,
     Message,
+    PinChange,
+    RateLimit,
     ReactionChange,
     StatusBot,
 )
-from reliable_channel_status.bot.direct import ContactState
 from reliable_channel_status.testing import BotTester
 from reliable_channel_status.testing.fake_user import key_of
 from reliable_channel_status.testing.tester import START_MS
-from reliable_channel_status.testing.virtual_time import VirtualTimeLoop
-from reliable_channel_status.wire import status_pb2
+from reliable_channel_status.wire import payload_builders, status_pb2
 from reliable_channel_status.wire.direct import DataSyncPayload
 from reliable_channel_status.wire.direct.datasync import MAX_SENDS
 from reliable_channel_status.wire.payload_builders import message
 from reliable_channel_status.wire.rooms import direct_room
 from reliable_channel_status.wire.sealing import NS_PER_MS
 from reliable_channel_status.wire.topics import CLUSTER_ID
+from tests.virtual_time import VirtualLoop
 from waku import PubsubTopic, WakuClient, WakuMessage
 from waku.node import EmbeddedNode, NodeOptions
 
@@ -190,7 +191,6 @@ def test_both_ask_and_are_contacts() -> None:
         tester.run(bot.request_contact(key_of("Alice").public_key, "may I?"))
         alice.asks_to_be_contact("may I, too?")
         assert bot.contacts == (key_of("Alice").public_key,)
-        assert tester.bot._now().direct.contacts.of(ALICE_KEY).state is ContactState.CONTACT  # type: ignore[union-attr]
 
 
 ALICE_KEY: Final = key_of("Alice").public_key
@@ -412,7 +412,7 @@ def test_two_bots_become_contacts_and_talk() -> None:
         async with WakuClient("http://node", transport=transport) as client:
             await bot.serve(BotContext(key=key, memory=memory, client=client, now_ms=now_ms))
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(run())
     assert told == [
         "two was asked: be my contact",
@@ -536,6 +536,40 @@ def test_an_older_copy_of_the_state_heals_with_one_message(speaks: str) -> None:
         assert penpal.told.count("lost or not") == penpal.told.count("heard at once") == 1
         assert len(alice.delivered) == 6, "what was repeated is acknowledged once it opens"
         assert ("do you hear me?" in alice.texts) == (speaks == "the bot")
+
+
+def test_each_direct_message_is_heard_and_answers_are_limited() -> None:
+    penpal = Penpal(options=BotOptions(user_limit=RateLimit(calls=10, per_ms=10_000_000)))
+    with BotTester(penpal.bot) as tester:
+        alice = tester.user("Alice").direct
+        sent = [alice.says(f"{number}") for number in range(40)]
+        tester.wait()
+        assert penpal.told == [f"{number}" for number in range(40)]
+        assert alice.delivered == set(sent)
+        assert len(alice.texts) == 10
+        withheld = tester.bot.reporter.counts["answers_withheld", ""]
+        assert withheld == 40 - len(alice.texts) == tester.bot.reporter.counts["rate_limited", ""]
+        alice.says("!ping")
+        assert "pong" not in alice.texts and penpal.told[40:] == [], "a command is no message"
+
+
+def test_both_pin_in_a_direct_chat_and_others_do_not() -> None:
+    penpal = Penpal()
+    pins: list[tuple[str, bool]] = []
+
+    @penpal.bot.on_pin
+    async def note(pin: PinChange) -> None:
+        pins.append((pin.message_id, pin.is_pinned))
+
+    with BotTester(penpal.bot) as tester:
+        alice, room = tester.user("Alice").direct, direct_room(tester.public_key)
+        said = alice.says("pin me")
+        (answer,) = [one.message_id for one in alice.heard]
+        for message_id in (said, answer):
+            alice.does(payload_builders.pin(room, message_id, True))
+        tester.run(penpal.bot.direct(ALICE_KEY).pin(said, pinned=False))
+        assert pins == [(said, True), (answer, True)]
+        assert refusals(tester) == {}
 
 
 def test_a_million_messages_ahead_and_an_unknown_session_are_refused_by_name() -> None:

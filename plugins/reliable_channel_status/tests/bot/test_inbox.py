@@ -36,8 +36,8 @@ from reliable_channel_status.bot import (
 from reliable_channel_status.testing import BotTester
 from reliable_channel_status.testing.fake_user import key_of
 from reliable_channel_status.testing.tester import START_MS
-from reliable_channel_status.testing.virtual_time import VirtualTimeLoop
 from reliable_channel_status.wire import status_pb2
+from tests.virtual_time import VirtualLoop
 from waku import WakuClient, WakuMessage
 from waku.node import EmbeddedNode, NodeOptions
 
@@ -321,7 +321,7 @@ def test_two_bots_of_this_make_fall_silent() -> None:
         async def echo(message: Message) -> str:
             return "I answer everything"
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         loop = runner.get_loop()
 
         def now_ms() -> int:

@@ -55,7 +55,7 @@ def ping_bot(addresses: Sequence[str], **values: Any) -> StatusBot:
 @asynccontextmanager
 async def running(bot: StatusBot, store: MemoryStateStore) -> AsyncIterator[None]:
     memory = BotMemory(store, ALICE.public_key, now_ms())
-    async with bot._access.opened() as (client, pause), anyio.create_task_group() as tasks:
+    async with bot._access.opened() as (client, pause), anyio.create_task_group() as tasks:  # noqa: SLF001
         around = BotContext(key=ALICE, memory=memory, client=client, now_ms=now_ms, pause=pause)
         tasks.start_soon(bot.serve, around)
         yield

@@ -275,7 +275,7 @@ def test_memory_is_bounded_and_what_is_forgotten_is_not_answered(
         True,
     ]
     for number in range(5):
-        memory.clock(f"chat {number}").observe(7)
+        memory.clock(f"chat {number}").observe(7, 7)
         memory.keep_clock(f"chat {number}")
     assert [memory.clock(f"chat {number}").last for number in (3, 4, 0)] == [7, 7, 0]
     outgoing = Sealer(ALICE).seal(_message("x", 5), TOPIC, 5)

@@ -8,14 +8,22 @@ from bot.test_owned import Guest, owner_bot
 from status_world import ALICE, COMMUNITY, GENERAL, MALLORY, OWNER, said
 
 from reliable_channel_status import (
+    DEFAULT_SHARD,
+    NON_PROTECTED_SHARD,
     Access,
     CommunityEncryptionKeysRequest,
+    CommunityRequestToLeave,
+    CommunityUserKicked,
+    Opener,
     PrivateKey,
+    Received,
     Sealer,
+    partitioned_topic,
     wrap,
 )
 from reliable_channel_status.bot import Message, OutboxFull, StatusBot
 from reliable_channel_status.bot.outbox import ASK_KEYS_MS
+from reliable_channel_status.bot.session import Session
 from reliable_channel_status.community.member_keys import ASKED_AGAIN_MS, REKEY_MS
 from reliable_channel_status.testing import BotTester, FakeOwner
 from reliable_channel_status.testing.fake_user import key_of
@@ -23,6 +31,10 @@ from reliable_channel_status.wire.sealing import NS_PER_MS
 
 GROUP: Final = COMMUNITY.public_key.compressed
 IDENTITY: Final = key_of("the owner's client")
+
+
+def session(bot: StatusBot) -> Session:
+    return bot._now()  # noqa: SLF001
 
 
 def encrypted_bot() -> StatusBot:
@@ -114,12 +126,12 @@ def test_restarts_keep_keys_and_write_on() -> None:
     with BotTester(owner, community_key=OWNER) as tester:
         tester.starts(guest.bot, "guest")
         tester.wait(5)
-        before = owner._now().group_keys.current(GROUP)
+        before = session(owner).group_keys.current(GROUP)
         tester.crash()
         tester.start()
         tester.wait(5)
         assert owner.owned.is_active, "its own description is read as its own"
-        assert owner._now().group_keys.current(GROUP) == before
+        assert session(owner).group_keys.current(GROUP) == before
         tester.run(owner.channel(GENERAL).send("again"))
         tester.wait(5)
         assert heard == ["again"]
@@ -224,13 +236,92 @@ def test_new_members_read_what_was_said_under_earlier_keys() -> None:
         assert tester.client(COMMUNITY, key=ALICE).texts == ["the first"]
 
 
+def notices(tester: BotTester, key: PrivateKey) -> list[CommunityUserKicked]:
+    """What told a member that it was removed, from the owner's shard."""
+    opener = Opener([partitioned_topic(key.public_key)], private_keys=[key])
+    found = [one for message in tester.relayed for one in opener.receive(message, 0)]
+    read = [one.payload for one in found if isinstance(one, Received)]
+    return [one for one in read if isinstance(one, CommunityUserKicked)]
+
+
+@pytest.mark.parametrize("how", ["kick", "ban"])
+def test_a_removed_member_is_told_on_both_shards(how: str) -> None:
+    owner, both = encrypted_bot(), (DEFAULT_SHARD, NON_PROTECTED_SHARD)
+    with BotTester(owner, community_key=OWNER) as tester:
+        tester.user("Alice", ALICE).requests_to_join(COMMUNITY)
+        tester.user("Mallory", MALLORY).requests_to_join(COMMUNITY)
+        tester.wait(5)
+        clients = [tester.client(COMMUNITY, key=ALICE, shards=[shard]) for shard in both]
+        another = tester.client(COMMUNITY, key=MALLORY)
+        tester.run(getattr(owner.owned, how)(ALICE.public_key))
+        tester.wait(5)
+        assert [one.kicks for one in (*clients, another)] == [1, 1, 0]
+        (notice,) = notices(tester, ALICE)
+        assert owner.owned.description is not None
+        assert notice.clock == owner.owned.description.clock + 1
+        assert notice.community_id == COMMUNITY.public_key.compressed
+        leaving = CommunityRequestToLeave(clock=tester.now_ms() // 1000, community_id=GROUP)
+        topic, now_ms = COMMUNITY.requests_topic, tester.now_ms()
+        sealed = Sealer(MALLORY).seal(leaving, topic, now_ms, receiver=OWNER.public_key)
+        tester.publish(sealed.messages[0])
+        tester.wait(5)
+        assert MALLORY.public_key not in owner.owned.members
+        assert another.kicks == 0, "who leaves knows it"
+
+
+def test_of_a_community_in_the_clear_the_description_tells() -> None:
+    owner = owner_bot()
+    with BotTester(owner, community_key=OWNER) as tester:
+        tester.user("Alice", ALICE).requests_to_join(COMMUNITY)
+        tester.wait(5)
+        tester.run(owner.owned.kick(ALICE.public_key))
+        tester.wait(5)
+        assert notices(tester, ALICE) == []
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+@pytest.mark.parametrize("at", range(1, 7))
+def test_an_owner_that_is_killed_tells_a_removed_member_once(at: int, is_after: bool) -> None:
+    store = FailingStore()
+    owner = encrypted_bot()
+    with BotTester(owner, community_key=OWNER, store=store) as tester:
+        tester.user("Alice", ALICE).requests_to_join(COMMUNITY)
+        tester.wait(5)
+        store.at, store.is_after = store.writes + at, is_after
+        try:
+            tester.run(owner.owned.kick(ALICE.public_key))
+            tester.wait(100)
+        except (Killed, BaseExceptionGroup) as end:
+            assert isinstance(end, Killed) or end.subgroup(Killed)
+            tester.crash()
+            tester.start()
+        tester.wait(100)
+        assert len({one.clock for one in notices(tester, ALICE)}) == 1
+        assert ALICE.public_key not in owner.owned.members
+
+
+def test_a_notice_alone_removes_no_bot() -> None:
+    """It names no member, so that one that was removed can pass it on."""
+    guest = Guest()
+    with BotTester(guest.bot) as tester:
+        owner = tester.owner(OWNER)
+        owner.lets_in(tester.public_key)
+        tester.wait(5)
+        notice = CommunityUserKicked(clock=tester.now_ms() + 1, community_id=GROUP)
+        topic = partitioned_topic(tester.public_key)
+        sealed = Sealer(OWNER).seal(notice, topic, tester.now_ms(), receiver=tester.public_key)
+        tester.publish(sealed.messages[0])
+        assert guest.bot.standing(COMMUNITY) == "member"
+        assert guest.bot.reporter.counts["kick_notices", ""] == 1
+
+
 def test_a_flood_of_keys_waits_for_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
     owner, people = owner_bot(), [key_of(f"{n}") for n in range(6)]
     with BotTester(owner, community_key=OWNER) as tester:
         for one in people:
             tester.user("one", one).requests_to_join(COMMUNITY)
         tester.wait(5)
-        memory, refused = owner._now().memory, 3
+        memory, refused = session(owner).memory, 3
         say = memory.say
 
         def full(once: str, *arguments: Any) -> None:
@@ -255,9 +346,9 @@ def test_a_key_is_replaced_after_two_days() -> None:
         tester.user("Alice", ALICE).requests_to_join(COMMUNITY)
         reader = tester.client(COMMUNITY, key=ALICE)
         tester.wait(5)
-        before = owner._now().group_keys.current(GROUP)
+        before = session(owner).group_keys.current(GROUP)
         tester.wait(REKEY_MS / 1000 + 600)
-        assert owner._now().group_keys.current(GROUP) != before
+        assert session(owner).group_keys.current(GROUP) != before
         tester.run(owner.channel(GENERAL).send("with the new one"))
         tester.wait(5)
         assert reader.texts == ["with the new one"]

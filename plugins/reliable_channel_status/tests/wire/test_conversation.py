@@ -29,6 +29,7 @@ from reliable_channel_status import (
     unwrap,
     wrap,
 )
+from reliable_channel_status.wire.conversation import everybody
 
 MESSAGE = received(said())
 ID = MESSAGE.message_id
@@ -104,7 +105,7 @@ def test_a_moderator_deletes_and_pins_and_does_not_edit() -> None:
 
 
 def test_members_pin_where_they_may() -> None:
-    conversation = Conversation(members_may_pin=True)
+    conversation = Conversation(may_pin=everybody)
     conversation.apply(MESSAGE, NOW_MS)
     assert isinstance(conversation.apply(pin(2), NOW_MS), Applied)
     outdated = conversation.apply(pin(1, pinned=False, key=BOB), NOW_MS)

@@ -34,6 +34,7 @@ from reliable_channel_status import (
     invalid,
     review,
 )
+from reliable_channel_status.wire.rules import MAX_CLOCK_AHEAD_MS
 
 EDIT = EditMessage(clock=NOW_MS, text="new", chat_id=CHAT_ID, message_id="0x1")
 DELETE = DeleteMessage(clock=NOW_MS, chat_id=CHAT_ID, message_id="0x1")
@@ -151,6 +152,8 @@ def test_clocks_in_seconds_are_not_measured_in_milliseconds() -> None:
 def test_a_chat_clock_only_grows_and_follows_the_time(steps: list[tuple[int, int]]) -> None:
     clock = ChatClock()
     for now_ms, seen in steps:
-        clock.observe(seen)
+        earlier = clock.last
+        clock.observe(seen, now_ms)
         before = clock.last
+        assert before == max(earlier, min(seen, now_ms + MAX_CLOCK_AHEAD_MS // 2))
         assert clock.next(now_ms) == max(now_ms, before + 1) == clock.last

@@ -110,7 +110,7 @@ def _path(text: str | None) -> Path | None:
 def _read_keys(path: Path) -> dict[Name, bytes]:
     """Names and keys of a file: `/group/KEY/%01 <64 digits>` on each line."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"the keys in {path} cannot be read: {error}") from error
     keys: dict[Name, bytes] = {}

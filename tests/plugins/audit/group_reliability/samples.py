@@ -181,7 +181,7 @@ def write_dump(
         for at_us, node, text in lines
     ]
     Random(seed).shuffle(records)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
 def _text(at_us: int) -> str:

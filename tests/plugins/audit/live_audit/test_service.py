@@ -115,7 +115,7 @@ def test_a_finding_is_reported_once_by_processes_that_are_killed(tmp_path: Path)
     paths = write_group(tmp_path / "journals", seed=1)
     out = tmp_path / "out"
     program = Path(sys.executable).with_name("reliable-channel")
-    command = [str(program), "audit", str(tmp_path / "journals"), "--live", "--out", str(out)]
+    command = [str(program), "check", str(tmp_path / "journals"), "--live", "--out", str(out)]
     command += ["--json", "--every-s", "0.1", "--settle-ms", "0"]
     environment = os.environ | {"RELIABLE_CHANNEL_PLUGINS": "audit"}
     planted: list[str] = []

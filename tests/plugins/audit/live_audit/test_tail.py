@@ -27,7 +27,7 @@ def tail(path: Path) -> Iterator[Tail]:
 
 
 def append(path: Path, text: str) -> None:
-    with path.open("a") as file:
+    with path.open("a", encoding="utf-8") as file:
         file.write(text)
 
 

@@ -20,9 +20,9 @@ PARTICIPANTS = 4
 
 def rows_exchanged(spark: SparkSession, facts: DataFrame) -> int:
     """Rows that stages wrote for others to read, while facts were judged."""
-    context = spark.sparkContext._jsc.sc()
+    context = spark.sparkContext._jsc.sc()  # noqa: SLF001
     store = context.statusStore()
-    none = spark.sparkContext._gateway.new_array(spark.sparkContext._jvm.double, 0)
+    none = spark.sparkContext._gateway.new_array(spark.sparkContext._jvm.double, 0)  # noqa: SLF001
 
     def total() -> int:
         context.listenerBus().waitUntilEmpty(2**62)  # what stages did is told later, by a queue

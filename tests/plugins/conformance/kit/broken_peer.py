@@ -54,8 +54,8 @@ def _lines(change: Callable[[Line], list[Line]]) -> Callable[[], None]:
     """Change what is written to standard output."""
 
     def broken() -> None:
-        true = peer._write
-        peer._write = lambda line: [true(each) for each in change(line)]  # type: ignore[assignment]
+        true = peer.write
+        peer.write = lambda line: [true(each) for each in change(line)]  # type: ignore[assignment]
 
     return broken
 

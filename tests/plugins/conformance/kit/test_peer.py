@@ -39,7 +39,7 @@ def test_a_question_without_an_answer_is_not_waited_for_forever() -> None:
         program = 'import sys; print(\'{"event": "ready"}\', flush=True); sys.stdin.read()'
         command = [sys.executable, "-c", program]
         async with peer.running("mute", command, lambda _: None) as mute:
-            mute._silence_s = 0.01
+            mute._silence_s = 0.01  # noqa: SLF001
             with pytest.raises(peer.PeerFailed, match=r"^mute did not answer 'log' in 0.01 s"):
                 await mute.log()
 

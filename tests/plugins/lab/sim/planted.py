@@ -34,7 +34,7 @@ from reliable_channel_lab.sim.self_tuning import draw_self_tuning
 
 def lost_ack() -> AbstractContextManager[Any]:
     """Sync messages are not looked through for acknowledgements."""
-    review = Receiver._review
+    review = Receiver._review  # noqa: SLF001
 
     def forgetful(self: Receiver, message: Message, *rest: Any) -> None:
         if message.kind is not MessageKind.SYNC:
@@ -55,7 +55,7 @@ def filter_not_rolled() -> AbstractContextManager[Any]:
 
 def buffered_counts_as_met() -> AbstractContextManager[Any]:
     """A dependency that has arrived and waits itself is waited for no more, as in js-waku."""
-    note_unmet = Receiver._note_unmet
+    note_unmet = Receiver._note_unmet  # noqa: SLF001
 
     def careless(self: Receiver, *arguments: Any) -> set[str]:
         return note_unmet(self, *arguments) - self._state.incoming_buffer.parked.keys()
@@ -187,7 +187,7 @@ def stored_once_looked() -> AbstractContextManager[Any]:
 
     def trusting(self: Engine, message_hash: bytes) -> None:
         in_store(self, message_hash)
-        for each in list(self.confirmation._message_ids):
+        for each in list(self.confirmation._message_ids):  # noqa: SLF001
             in_store(self, each)
 
     return patch.object(Engine, "in_store", trusting)
@@ -200,7 +200,7 @@ def heads_forgotten() -> AbstractContextManager[Any]:
 
 def others_wait_for_store() -> AbstractContextManager[Any]:
     """While Store does not answer, other participants are not asked either."""
-    decide = Repairs._decide
+    decide = Repairs._decide  # noqa: SLF001
 
     def waiting(self: Repairs, plan: RepairPlan, now_ms: int) -> None:
         decide(self, plan, now_ms)

