@@ -69,7 +69,7 @@ else
 	@$(BIN)/reliable-channel simulate --seeds 60 --first-seed 1 --liveness $(ARGS)
 endif
 
-VECTORS := $(addprefix tests/vectors/data/,js-waku waku nim-sds mvds svs status status-real libp2p)
+VECTORS := $(addprefix tests/vectors/data/,js-waku waku nim-sds mvds svs status status-real status-ratchet libp2p)
 conformance: $(READY) ## the formal model, golden vectors of others, the kit with our peer and js-waku (WHAT=model, vectors or kit)
 	@$(call one_of,model vectors kit)
 ifeq ($(filter-out model,$(WHAT)),)

@@ -22,7 +22,8 @@ from bench.machine import this_machine
 from bench.memory import resident_bytes
 from bench.service_node import ServiceNode, service_node
 from reliable_channel import ChannelHub, ReliableChannel
-from reliable_channel.events import MessageSent, TransportDegraded
+from reliable_channel.diagnostics import TransportDegraded
+from reliable_channel.events import MessageSent
 
 RESULTS: Final = Path(__file__).parent / "results" / "hub.json"
 TOPIC: Final = "/reliable-channel/1/bench-hub-{}/proto"

@@ -29,8 +29,9 @@ from interop.go_build import GoUnavailable, built
 from interop.waku.bench import Bench
 from interop.waku.flow import Kind, play
 from interop.waku.images import GO_OPTIONS, NODE_SOURCES
-from reliable_channel import ChannelOptions, ReliableChannel
+from reliable_channel import ReliableChannel
 from reliable_channel.events import MessageReceived, MessageSent
+from reliable_channel.sds import SdsOptions
 from waku import LightClient, WakuMessage
 from waku.topics import PubsubTopic, pubsub_topic_for
 
@@ -47,7 +48,7 @@ TOPIC: Final = "/reliable-channel/1/bench-native/proto"
 ROUNDS: Final = 3
 HISTORIES: Final = {
     "join": (10, False),
-    "join_default": (ChannelOptions().causal_history_size, True),
+    "join_default": (SdsOptions().causal_history_size, True),
 }
 """References of each message in Store, and True if it has a bloom filter: 1 kB, or 41 kB."""
 AT_ONCE: Final = 8

@@ -27,7 +27,7 @@ from rich.table import Table
 
 from bench.workload import CHANNEL_ID, channel_time_ms, message_id, retrieval_hint, traffic
 from reliable_channel.engine.archive_overlay import ArchiveOverlay
-from reliable_channel.sds import Limits, SdsOptions, SdsProtocol
+from reliable_channel.sds import CoreLimits, SdsOptions, SdsProtocol
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.state import Identity, SqliteStateStore
@@ -88,7 +88,7 @@ def _begin(path: Path, messages: int) -> tuple[SqliteStateStore, SdsProtocol, Ar
         "alice",
         now_ms=channel_time_ms(messages),
         random=Random(1).random,
-        options=SdsOptions(limits=Limits(log_entries=2 * messages + RECEIVED)),
+        options=SdsOptions(limits=CoreLimits(log_entries=2 * messages + RECEIVED)),
         recorder=Recorder(),
         archive=overlay,
     )

@@ -2,7 +2,7 @@
 order.
 
 The names for applications, loaded when they are used. Other events, errors and types of options
-are in `reliable_channel.events`, `.errors` and `.options`; `.spi` is for plugins.
+are in `reliable_channel.events`, `.diagnostics`, `.errors` and `.options`; `.spi` is for plugins.
 """
 
 from importlib import import_module
@@ -93,7 +93,7 @@ if not TYPE_CHECKING:  # it would take every name for one that is there
         if (home := _HOME_OF.get(name)) is not None:
             value = globals()[name] = getattr(import_module(f".{home}", __name__), name)
             return value
-        if name in ("errors", "events", "options"):
+        if name in ("diagnostics", "errors", "events", "options"):
             return import_module(f".{name}", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

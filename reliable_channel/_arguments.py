@@ -2,7 +2,6 @@
 first message."""
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from unicodedata import is_normalized, normalize
@@ -12,7 +11,8 @@ from ._contracts.signing import Signing, check_own_name
 from ._plugins.registry import Registry
 from ._plugins.resolve import make_encryption, make_state_store
 from ._terminal_text import is_text
-from .options import OPTION_NAMES, ChannelOptions, OptionValues, PresetName
+from .options import ChannelOptions, OptionValues, PresetName, close_to
+from .sds.declared import declared
 from .state import StateStore
 from .transport import Transport
 
@@ -91,12 +91,8 @@ def checked_options(preset: PresetName, options: object, values: OptionValues) -
         TypeError: there is no option of such a name.
     """
     for name in values:
-        if name not in OPTION_NAMES:
-            from difflib import get_close_matches
-
-            close = get_close_matches(name, OPTION_NAMES, 1)
-            advice = f"; did you mean `{close[0]}`?" if close else ""
-            raise TypeError(f"there is no argument or option `{name}`{advice}")
+        if name not in (names := declared(ChannelOptions)):
+            raise TypeError(f"there is no argument or option `{name}`{close_to(name, names)}")
     if options is None:
         return ChannelOptions.of_preset(preset, **values)
     if not isinstance(options, ChannelOptions):
@@ -109,7 +105,7 @@ def checked_options(preset: PresetName, options: object, values: OptionValues) -
             f"`preset` and `options` exclude each other; write options=ChannelOptions.of_preset("
             f"{preset!r}, …)"
         )
-    return replace(options, **values)
+    return options.changed(**values)
 
 
 def checked_transport(value: object) -> Transport | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from typing import Final
 
 import anyio
 
@@ -12,23 +13,24 @@ class Notifier:
     """A condition without memory: a notification reaches those that wait, and no later one."""
 
     def __init__(self) -> None:
-        self._waiting: deque[_Waiter] = deque()
+        self.waiting: Final[deque[_Waiter]] = deque()
+        """The tasks that wait; open to read."""
 
     def notify(self) -> None:
         """Wake all that wait."""
-        while self._waiting:
-            _wake(self._waiting.popleft())
+        while self.waiting:
+            _wake(self.waiting.popleft())
 
     def notify_one(self) -> None:
         """Wake the one that has waited longest."""
-        while self._waiting and not _wake(self._waiting.popleft()):
+        while self.waiting and not _wake(self.waiting.popleft()):
             pass
 
     async def wait(self, within_s: float | None = None) -> None:
         """Wait for a notification, no longer than `within_s`."""
         # A message takes half a dozen waits. On asyncio a future is a third of an event, and a
         # timer a fifth of a cancel scope.
-        waiting = self._waiting
+        waiting = self.waiting
         if (loop := asyncio_loop()) is None:
             event = anyio.Event()
             waiting.append(event)

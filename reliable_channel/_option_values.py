@@ -1,16 +1,18 @@
-"""The names and types of a channel's options, for type checkers, and the presets.
+"""The types of a channel's options, the groups of limits, and the presets.
 
-The options themselves, with defaults, bounds and texts, are declared in `options.py`; a test holds
-the names and types here to them.
+The options are declared in `options.py`; a test holds the names and types here to them.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypedDict, get_args
+from typing import Annotated, Final, Literal, TypedDict, get_args
 
 from ._contracts.repair_policies import RepairPolicy
+from .sds.bloom import BloomParameters
+from .sds.declared import Bound, Doc, Unit, UnsetType, check
 from .sds.ids import IdFunction
-from .sds.options import SyncScheduleName
+from .sds.options import CoreLimits, RepairOptions
 from .sds.outgoing import RetryPolicy
 from .sds.profile import WireProfile
 
@@ -25,14 +27,61 @@ HistoryName = Literal["all", "since", "none"]
 Service = Literal["auto", "relay", "light"]
 StateFailure = Literal["raise", "accept"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
-PresetName = Literal["documented", "small-group", "large-group", "no-store", "lan", "auto"]
+PresetName = Literal["documented", "small-group", "large-group", "auto"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits(CoreLimits):
+    """Limits of each buffer and payload. Reaching one is an event or an error, never silence.
+
+    Raises:
+        ValueError: a value that is not allowed; the text names it and what is.
+    """
+
+    payload_bytes: Annotated[
+        int, Bound(1), Doc("Maximum size of a payload that is cut into segments.")
+    ] = 16 * 1024 * 1024
+    events: Annotated[
+        int,
+        Bound(1),
+        Unit("events"),
+        Doc("""Maximum number of events in memory for readers of `events()`. A reader further
+        behind never stops the channel: it gets messages and reports from the log, and one
+        `events_missed` for the rest."""),
+    ] = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimitOptions:
+    """A budget of messages an epoch, as RLN demands of publishers.
+
+    Raises:
+        ValueError: a value that is not allowed; the text names it and what is.
+    """
+
+    enabled: Annotated[bool, Doc("True if the channel keeps to the budget.")] = False
+    messages_per_epoch: Annotated[
+        int,
+        Bound(0),
+        Unit("messages per epoch"),
+        Doc("Rate of the RLN membership; 0 sends nothing."),
+    ] = 100
+    epoch_period_s: Annotated[
+        int, Bound(1), Doc("Length of an epoch. Must be equal to the network's.")
+    ] = 600
+    file: Annotated[
+        str | Path | None,
+        Doc("File in which the spent budget outlives the process; with `state` it does anyway."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 class OptionValues(TypedDict, total=False):
     """The same options as keyword arguments."""
 
-    sync_min_interval_ms: int
-    sync_schedule: SyncScheduleName
+    sync_min_interval_ms: int | UnsetType
     retry_interval_ms: int
     possibly_acknowledged_retry_interval_ms: int
     max_retry_attempts: int
@@ -46,47 +95,21 @@ class OptionValues(TypedDict, total=False):
     confirm_interval_ms: int
     sweep_in_buf_interval_ms: int
     timeout_for_lost_messages_ms: int
-    causal_history_size: int
+    causal_history_size: int | UnsetType
     possible_acks_threshold: int
-    bloom_capacity: int
-    bloom_error_rate: float
-    repair_t_min_ms: int
-    repair_t_max_ms: int
-    repair_sweep_interval_ms: int
-    num_response_groups: int
-    max_requests_per_message: int
-    max_request_attempts: int
-    repair_buffer_size: int
-    repair_cache_bytes: int
-    repair_answers_per_minute: int
-    repair_answer_bytes_per_minute: int
-    repair_requester_answers_per_minute: int
-    repair_requester_answer_bytes_per_minute: int
+    bloom: BloomParameters | Mapping[str, float] | UnsetType
+    repair: RepairOptions | Mapping[str, int] | UnsetType
     self_tuning: bool
-    max_lamport_ahead_ms: int
-    max_message_bytes: int
-    log_limit: int
-    log_limit_bytes: int
-    retention_ms: int
-    outgoing_buffer_limit: int
-    incoming_buffer_limit: int
-    incoming_buffer_limit_bytes: int
-    missing_limit: int
-    participants_limit: int
-    unknown_references_limit: int
-    repair_requests_limit: int
+    max_lamport_ahead_ms: int | UnsetType
+    max_message_bytes: int | UnsetType
+    limits: Limits
     on_state_failure: StateFailure
-    event_buffer_limit: int
     wire_profile: WireProfileName
     segmentation: SegmentationName
     encryption_order: EncryptionOrder
-    segment_size_bytes: int
-    max_payload_bytes: int
+    segment_size_bytes: int | UnsetType
     segment_reconstruction_timeout_ms: int
-    rate_limit_enabled: bool
-    rate_limit_messages_per_epoch: int
-    rate_limit_epoch_period_s: int
-    rate_limit_file: str | Path | None
+    rate_limit: RateLimitOptions
     retry_policy: RetryPolicyName
     id_function: IdFunctionName
     content_topic: str | None
@@ -109,49 +132,29 @@ PRESETS: Final[Mapping[PresetName, OptionValues]] = {
     "documented": {},
     "small-group": {
         "causal_history_size": 20,
-        "bloom_capacity": 500,
-        "repair_t_min_ms": 2_000,
-        "repair_t_max_ms": 20_000,
+        "bloom": {"capacity": 500},
+        "repair": {"t_min_ms": 2_000, "t_max_ms": 20_000},
         "retry_interval_ms": 15_000,
         "possibly_acknowledged_retry_interval_ms": 30_000,
         "sync_min_interval_ms": 10_000,
     },
     "large-group": {
         "causal_history_size": 50,
-        "bloom_capacity": 1_000,
-        "repair_t_min_ms": 1_000,
-        "repair_t_max_ms": 60_000,
+        "bloom": {"capacity": 1_000},
+        "repair": {"t_min_ms": 1_000, "t_max_ms": 60_000},
         "retry_interval_ms": 60_000,
         "possibly_acknowledged_retry_interval_ms": 120_000,
         "sync_min_interval_ms": 60_000,
-    },
-    "no-store": {
-        "retrieval_strategy": "sds-r-only",
-        "causal_history_size": 50,
-        "bloom_capacity": 500,
-        "repair_t_min_ms": 2_000,
-        "repair_t_max_ms": 20_000,
-        "retry_interval_ms": 15_000,
-        "possibly_acknowledged_retry_interval_ms": 30_000,
-        "sync_min_interval_ms": 10_000,
-    },
-    "lan": {
-        "retrieval_strategy": "sds-r-only",
-        "causal_history_size": 20,
-        "bloom_capacity": 500,
-        "repair_t_min_ms": 2_000,
-        "repair_t_max_ms": 20_000,
-        "retry_interval_ms": 15_000,
-        "possibly_acknowledged_retry_interval_ms": 30_000,
-        "sync_min_interval_ms": 5_000,
     },
     "auto": {
         "self_tuning": True,
         "retrieval_strategy": "prompt",
         "retrieve_frequency_ms": 300,
-        "max_requests_per_message": 20,
-        "max_request_attempts": 12,
-        "repair_requester_answers_per_minute": 60,
+        "repair": {
+            "max_requests_per_message": 20,
+            "max_request_attempts": 12,
+            "requester_answers_per_minute": 60,
+        },
     },
 }
 """Options that go together, by the kind of group they are for; figures are in docs/choosing.md."""

@@ -27,7 +27,7 @@ from .conversation.typed import Questions, Wait
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .errors import ChannelClosed
-from .events import Event
+from .events import AnyEvent
 from .explanation import Explanation
 from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
@@ -292,9 +292,10 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         Raises:
             ValueError, PluginError: as `ReliableChannel.join`.
         """
+        from .config import nested
         from .conversation.invitation import joined
 
-        return cls(**joined(invitation, sender_id, arguments))
+        return cls(**nested(joined(invitation, sender_id, arguments)))
 
     def open(self) -> None:
         """Connect, subscribe and start; `with` calls it.
@@ -336,7 +337,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
 
     def events(
         self, *, timeout_s: float | None = None, confirm: bool = True
-    ) -> "BlockingReader[Event]":
+    ) -> "BlockingReader[AnyEvent]":
         """Iterate over events; ends when nothing happened for `timeout_s`, or at close.
 
             with channel.events() as events:
@@ -364,7 +365,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         follower = self._opened().call(partial(self._channel.follow, last=last, own=own))
         return BlockingFollower(self._opened, follower, timeout_s)
 
-    def confirm(self, event: Event) -> None:
+    def confirm(self, event: AnyEvent) -> None:
         """Say that an event was handled, as `ReliableChannel.confirm`."""
         self._opened().call(self._channel.confirm, event)
 
@@ -525,7 +526,7 @@ class BlockingQuestions(Iterator[BlockingQuestion[T]]):
         return BlockingQuestion(self._opened, next(self._reader))
 
 
-class BlockingFollower(BlockingReader[Event]):
+class BlockingFollower(BlockingReader[AnyEvent]):
     """A snapshot of the log, and the events after it; as `Follower`."""
 
     _iterator: Follower

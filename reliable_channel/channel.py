@@ -38,7 +38,7 @@ from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .engine.sync_core import Policies
 from .errors import ChannelClosed, ChannelUnavailable, LeftOutOfOrder
-from .events import Event
+from .events import AnyEvent
 from .explanation import Explanation
 from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
@@ -111,9 +111,8 @@ class ReliableChannel(TypedChannel[bytes]):
             lines. Parts of 64 MiB are packed beside it (`name.0001.jsonl.gz`).
         plugins: plugins of this channel, in addition to the installed ones (docs/plugins.md).
         now_ns: the clock, in nanoseconds since 1970.
-        preset: options for a kind of group: `small-group`, `large-group`, `no-store`, `lan`,
-            `auto`, which tunes itself, or `documented`, the defaults of the Reliable Channel API
-            (docs/choosing.md).
+        preset: options for a kind of group: `small-group`, `large-group`, `auto`, which tunes
+            itself, or `documented`, the defaults of the Reliable Channel API (docs/choosing.md).
         options, **values: `ChannelOptions`, or single options by name, or both
             (docs/reference.md). A single option overrides the preset and `options`.
 
@@ -144,7 +143,7 @@ class ReliableChannel(TypedChannel[bytes]):
         self.channel_id = checked_id("channel_id", channel_id)
         self.sender_id = checked_id("sender_id", sender_id)
         self._plugins = registry_with(plugins)
-        self.options = given = self._made_options(checked_options(preset, options, values))
+        given = self._made_options(checked_options(preset, options, values))
         self.content_topic = given.content_topic or default_content_topic(channel_id)
         self.seed = randbits(64) if given.seed is None else given.seed
         self._settings = WakuSettings(
@@ -159,8 +158,9 @@ class ReliableChannel(TypedChannel[bytes]):
         )
         if given.network is not None:
             self._settings, entry = on_network(given.network, self._settings)
-            self.options = given = given.on_network(self._settings.max_message_bytes)
+            given = given.on_network(self._settings.max_message_bytes)
             node = entry if node is None and transport is None else node
+        self.options = given = given.resolved()
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._nodes = checked_addresses(node)
         self._given_transport = checked_transport(transport)
@@ -184,7 +184,7 @@ class ReliableChannel(TypedChannel[bytes]):
         self._stages = chain(
             None if inside else encryption, marker or None, marker_required=given.marker_required
         )
-        budget_path = given.rate_limit_file
+        budget_path = given.rate_limit.file
         self._budget_file = None if budget_path is None else BudgetFile(Path(budget_path))
         self._sync = sync
         self._journal_path = checked_path("journal", journal)
@@ -238,9 +238,10 @@ class ReliableChannel(TypedChannel[bytes]):
                 error names the part. Or the channel is encrypted, and no key was given.
             PluginError: as the constructor.
         """
+        from .config import nested
         from .conversation.invitation import joined
 
-        return cls(**joined(invitation, sender_id, arguments))
+        return cls(**nested(joined(invitation, sender_id, arguments)))
 
     def invite(self, *, key: bool = False, node: str | Sequence[str] | None = None) -> str:
         """Return a text with which others `join` this channel, on one line.
@@ -466,7 +467,7 @@ class ReliableChannel(TypedChannel[bytes]):
         also where you leave the loop early; without it a reader that you keep counts as slow.
 
         Each reader gets every event from this call on, and first those that no reader has read. A
-        slow reader never stops the channel: more than `event_buffer_limit` events behind, it gets
+        slow reader never stops the channel: more than `limits.events` events behind, it gets
         one `EventsMissed` with the number of events that it does not get, and continues with
         messages and reports from the log (up to the newest 100,000).
 
@@ -499,7 +500,7 @@ class ReliableChannel(TypedChannel[bytes]):
         """
         return self._used().follow(last, own=own)
 
-    async def confirm(self, event: Event) -> None:
+    async def confirm(self, event: AnyEvent) -> None:
         """Confirm that an event was handled, so that it is not emitted again after a restart.
 
         Returns when the confirmation is on disk. For events of `events(confirm=False)`; does

@@ -2,8 +2,10 @@
 
 `retry_interval_ms=5000` in a program is `RELIABLE_CHANNEL_RETRY_INTERVAL_MS=5000` in the
 environment, `retry_interval_ms = 5000` in the table `[channel]` of a file, and
-`--retry-interval-ms 5000` on the command line. An argument or flag overrides the environment, the
-environment overrides the file, and the file overrides the preset.
+`--retry-interval-ms 5000` on the command line. `limits=Limits(events=50)` is
+`RELIABLE_CHANNEL_LIMITS_EVENTS=50`, `events = 50` in the table `[channel.limits]`, and
+`--limits-events 50`. An argument or flag overrides the environment, the environment overrides the
+file, and the file overrides the preset.
 
 `RELIABLE_CHANNEL_CONFIG` names the file. No file is read unless it is named.
 """
@@ -11,25 +13,78 @@ environment overrides the file, and the file overrides the preset.
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, NamedTuple
 
-from ._option_values import OptionValues
 from ._terminal_text import is_text
 from .errors import SettingsError
+from .options import GROUPS, ChannelOptions, close_to
+from .sds.declared import Declared, declared
 
 __all__ = [
     "CHANNEL_NAMES",
     "FILE_VARIABLE",
     "PREFIX",
+    "SETTINGS",
+    "Setting",
     "channel_settings",
+    "flat",
     "from_text",
+    "nested",
     "settings",
     "settings_named",
     "variable",
     "with_config",
 ]
+
+
+class Setting(NamedTuple):
+    """An option that a text can give, or one of a group."""
+
+    group: str
+    """Empty for an option that is in no group."""
+    name: str
+    declared: Declared
+
+    @property
+    def path(self) -> str:
+        """The name in a program, such as `repair.t_min_ms`."""
+        return f"{self.group}.{self.name}" if self.group else self.name
+
+
+def _settings() -> Iterator[tuple[str, Setting]]:
+    for name, option in declared(ChannelOptions).items():
+        if name not in GROUPS:
+            yield name, Setting("", name, option)
+            continue
+        for member, one in declared(GROUPS[name]).items():
+            yield f"{name}_{member}", Setting(name, member, one)
+
+
+SETTINGS: Final[Mapping[str, Setting]] = dict(_settings())
+"""Every option and every one of a group by its flat name, in the order of the reference."""
+
+
+def nested(settings: Mapping[str, object]) -> dict[str, Any]:
+    """Return keyword arguments of a channel; flat names of a group's options become its mapping."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        one = SETTINGS.get(name)
+        if one is not None and one.group:
+            found.setdefault(one.group, {})[one.name] = value
+        else:
+            found[name] = value
+    return found
+
+
+def flat(options: ChannelOptions) -> dict[str, object]:
+    """Return all options by their flat names, with the defaults of their wire profile."""
+    resolved = options.resolved()
+    return {
+        name: getattr(getattr(resolved, one.group) if one.group else resolved, one.name)
+        for name, one in SETTINGS.items()
+    }
+
 
 PREFIX: Final = "RELIABLE_CHANNEL_"
 FILE_VARIABLE: Final = "RELIABLE_CHANNEL_CONFIG"
@@ -46,9 +101,9 @@ _TEXTS: Final = (
 )
 CHANNEL_NAMES: Final = (
     *_TEXTS,
-    *(name for name in OptionValues.__annotations__ if name != "marker"),
+    *(name for name, one in SETTINGS.items() if one.declared.kind is not None),
 )
-"""The arguments of a channel that a file or a variable can give."""
+"""The arguments of a channel that a file or a variable can give, by flat names."""
 _SWITCH: Final = {
     **dict.fromkeys(("1", "on", "true", "yes"), True),
     **dict.fromkeys(("0", "off", "false", "no"), False),
@@ -58,14 +113,15 @@ _SWITCH: Final = {
 def channel_settings(
     file: str | Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> dict[str, Any]:
-    """Return the arguments of a channel that a file and the environment give.
+    """Return the arguments of a channel that a file and the environment give, by flat names.
 
     Raises:
         ValueError: an unknown name in the file, a value of the wrong kind, or a file that is not
             TOML.
         OSError: the file cannot be read.
     """
-    found = settings("channel", CHANNEL_NAMES, file, environment)
+    names = [name for name in CHANNEL_NAMES if name not in SETTINGS or not SETTINGS[name].group]
+    found = _flattened(settings("channel", names, file, environment, has_tables=True), file)
     for name in CHANNEL_NAMES:
         if text := variable(PREFIX + name.upper(), environment):
             found[name] = from_text(name, text, PREFIX + name.upper())
@@ -96,13 +152,13 @@ def settings_named() -> Iterator[None]:
 
 
 def with_config(file: str | Path | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments, completed from a file and the environment.
+    """Return arguments of a channel, completed from a file and the environment.
 
     Raises:
         ValueError: as `channel_settings`, or there is no `channel_id` or `sender_id`.
         OSError: the file cannot be read.
     """
-    found = {**channel_settings(file), **arguments}
+    found = {**nested(channel_settings(file)), **arguments}
     for name in ("channel_id", "sender_id"):
         if name not in found:
             raise ValueError(
@@ -153,7 +209,7 @@ def from_text(name: str, text: str, where: str) -> Any:
     """
     if name == "node":
         return text.split()
-    kind = get_type_hints(OptionValues).get(name, str)
+    kind = SETTINGS[name].declared.kind if name in SETTINGS else str
     try:
         if kind is bool:
             return _SWITCH[text.lower()]
@@ -161,6 +217,19 @@ def from_text(name: str, text: str, where: str) -> Any:
     except (KeyError, ValueError):
         what = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
         raise ValueError(f"`{where}` must be {what} (got {text!r})") from None
+
+
+def _flattened(table: Mapping[str, Any], file: str | Path | None) -> dict[str, Any]:
+    found = dict[str, Any]()
+    for name, value in table.items():
+        if not isinstance(value, dict):
+            found[name] = value
+            continue
+        _check_names(file, "a table in [channel]", [name], GROUPS)
+        names = [one.name for one in SETTINGS.values() if one.group == name]
+        _check_names(file, f"a name in [channel.{name}]", value, names)
+        found |= {f"{name}_{member}": one for member, one in value.items()}
+    return found
 
 
 def check_channel_name(name: str, where: str) -> None:
@@ -175,6 +244,4 @@ def check_channel_name(name: str, where: str) -> None:
 def _check_names(where: object, what: str, found: Collection[str], names: Collection[str]) -> None:
     for name in found:
         if name not in names:
-            close = get_close_matches(name, names, 1)
-            advice = f"; did you mean `{close[0]}`?" if close else ""
-            raise ValueError(f"`{name}` in {where} is not {what}{advice}")
+            raise ValueError(f"`{name}` in {where} is not {what}{close_to(name, names)}")

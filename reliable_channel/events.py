@@ -1,7 +1,7 @@
-"""The events of a channel: those of the core, and those of the transport, the state and readers.
+"""Events of a channel that an application needs, and the union of all.
 
-All are frozen dataclasses with a `wire_name`; `record` returns the form that journals and `peer`
-write.
+`reliable_channel.diagnostics` has the others. All are frozen dataclasses with a `wire_name`;
+`record` returns the form that journals and `peer` write.
 """
 
 from base64 import b64encode
@@ -10,37 +10,22 @@ from enum import Enum
 from typing import ClassVar, Literal, get_args
 
 from ._message_log import event_html
+from .diagnostics import Diagnostic
 from .sds.events import (
     AcknowledgementSource,
-    BloomFilterIgnored,
     DeliveryFailed,
     EphemeralReceived,
-    LogAgrees,
-    LogDiffers,
     MessageAcknowledged,
     MessageForged,
     MessageLost,
-    MessageMissing,
-    MessagePossiblyAcknowledged,
     MessageReceived,
-    MessageReconciled,
-    MessageRejected,
-    ReferencesDropped,
-    RejectionReason,
-    RepairBudgetReached,
-    RepairRequested,
-    RepairRequestReceived,
-    RepairSent,
-    SdsEvent,
-    SyncReceived,
-    SyncSent,
 )
 from .sds.message import HistoryEntry
 
 __all__ = [
     "AcknowledgementSource",
     "AnswerLate",
-    "BloomFilterIgnored",
+    "AnyEvent",
     "ConnectionStatus",
     "ConnectionStatusChanged",
     "DeliveryFailed",
@@ -49,52 +34,25 @@ __all__ = [
     "Event",
     "EventsMissed",
     "HistoryEntry",
-    "JournalDegraded",
-    "LogAgrees",
-    "LogDiffers",
     "MessageAcknowledged",
     "MessageForged",
     "MessageLost",
-    "MessageMissing",
-    "MessagePossiblyAcknowledged",
     "MessageReceived",
-    "MessageReconciled",
-    "MessageRejected",
     "MessageSent",
     "MessageStored",
     "MessageUndecodable",
-    "NodeHealth",
-    "NodeHealthChanged",
-    "NodeState",
-    "ObserverSetAside",
-    "ObserverSlow",
     "ParticipantSeen",
     "ParticipantSilent",
     "PayloadDropped",
-    "PendingEventsDropped",
     "QuestionDropped",
     "RateLimitReached",
-    "ReaderFellBehind",
     "ReceiveProgress",
-    "ReferencesDropped",
-    "RejectionReason",
-    "RepairBudgetReached",
-    "RepairRequestReceived",
-    "RepairRequested",
-    "RepairSent",
-    "SegmentDiscarded",
     "SendFailed",
     "SendProgress",
     "SendingMessage",
     "StateDegraded",
     "StateRecovered",
     "StateRolledBack",
-    "SyncReceived",
-    "SyncSent",
-    "TopicHealth",
-    "TopicHealthChanged",
-    "TransportDegraded",
-    "TransportRecovered",
     "record",
 ]
 
@@ -173,16 +131,6 @@ class PayloadDropped:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentDiscarded:
-    """A segment was dropped; the rest of its message may still arrive."""
-
-    wire_name: ClassVar[str] = "segment_discarded"
-    sender_id: str
-    reason: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
 class SendFailed:
     """The transport refused a message permanently, or you cancelled it; it is not sent again.
 
@@ -217,37 +165,6 @@ class EphemeralDropped:
     message_id: str
     reason: str
     """`rate_limit_approached` or `rate_limit_reached`."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransportDegraded:
-    """Sending, receiving or Store does not work at the moment. No accepted message is lost."""
-
-    wire_name: ClassVar[str] = "transport_degraded"
-    component: str
-    """`send`, `receive` or `store`."""
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class TransportRecovered:
-    """A degraded component works again; missed messages are being fetched."""
-
-    wire_name: ClassVar[str] = "transport_recovered"
-    component: str
-    outage_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class JournalDegraded:
-    """The journal file cannot be written, as on a full disk; the channel goes on without it.
-
-    Every later line is tried again. Once one is written, a line `journal_gap` before it names what
-    the journal lacks.
-    """
-
-    wire_name: ClassVar[str] = "journal_degraded"
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,83 +218,6 @@ class ConnectionStatusChanged:
     status: ConnectionStatus
 
 
-TopicHealth = Literal["sufficiently_healthy", "minimally_healthy", "unhealthy"]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicHealthChanged:
-    """The number of nodes through which messages of the topic arrive has changed its class.
-
-    `sufficiently_healthy`: through `redundancy` nodes or all; `minimally_healthy`: through fewer;
-    `unhealthy`: through none, because no node answers, or the subscription is silent while Store
-    has messages.
-    """
-
-    wire_name: ClassVar[str] = "topic_health_changed"
-    content_topic: str
-    health: TopicHealth
-
-
-NodeState = Literal["healthy", "failing", "unsubscribed"]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeHealth:
-    """The state of one of a transport's nodes."""
-
-    address: str
-    state: NodeState
-    """`healthy`; `failing` at sending or Store; `unsubscribed`, so that nothing arrives."""
-    last_error: str
-    """Empty if there was none."""
-    for_ms: int
-    """How long the state has lasted."""
-    mislabelled: int = 0
-    """Messages from it that were not requested, or not under their hash."""
-    api: str = ""
-    """The API through which it is used: `relay`, `filter` (with light push), or `messaging`; empty
-    where there is no choice, and before the node answers."""
-
-    @property
-    def is_away(self) -> bool:
-        """Whether nothing arrives through it; a node that was not tried yet is not away."""
-        return self.state == "unsubscribed" and bool(self.last_error)
-
-
-@dataclass(frozen=True, slots=True)
-class NodeHealthChanged:
-    """The state of one of the channel's nodes changed; the other nodes replace a failing one."""
-
-    wire_name: ClassVar[str] = "node_health_changed"
-    address: str
-    state: NodeState
-    """`healthy`; `failing` at sending or Store; `unsubscribed`, so that nothing arrives through
-    it."""
-    reason: str
-    """Its last error; empty if it is healthy."""
-
-
-@dataclass(frozen=True, slots=True)
-class ObserverSetAside:
-    """A plugin's observer failed; it gets no more events of this channel."""
-
-    wire_name: ClassVar[str] = "observer_set_aside"
-    plugin: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ObserverSlow:
-    """A plugin's observer blocked the channel and its event loop for a second or more.
-
-    Emitted once for each such plugin while the channel is open.
-    """
-
-    wire_name: ClassVar[str] = "observer_slow"
-    plugin: str
-    took_ms: int
-
-
 @dataclass(frozen=True, slots=True)
 class EventsMissed:
     """This reader fell behind and misses some events.
@@ -391,30 +231,6 @@ class EventsMissed:
     messages: int
     """Messages and reports among them. 0 unless the reader is more than 100,000 of them behind:
     then read `channel.log()`, or start again with `channel.follow()`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderFellBehind:
-    """Readers of `events()` do not read fast enough, or left their loop without being closed.
-
-    The channel and its other readers continue. Emitted again only after such a reader caught up.
-    """
-
-    wire_name: ClassVar[str] = "reader_fell_behind"
-    readers: int
-    unread: int
-    """Events that the slowest of them has not read."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingEventsDropped:
-    """Too many messages and reports are unconfirmed (with `state`).
-
-    The oldest of them will not be emitted again after a restart. The messages stay in the log.
-    """
-
-    wire_name: ClassVar[str] = "pending_events_dropped"
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,46 +287,44 @@ class ParticipantSilent:
 
 
 Event = (
-    SdsEvent
+    MessageReceived
+    | EphemeralReceived
+    | ReceiveProgress
+    | PayloadDropped
+    | MessageLost
+    | MessageForged
     | SendingMessage
     | MessageSent
     | MessageStored
     | SendProgress
+    | MessageAcknowledged
+    | DeliveryFailed
     | SendFailed
-    | ReceiveProgress
-    | PayloadDropped
-    | SegmentDiscarded
-    | RateLimitReached
     | EphemeralDropped
-    | TransportDegraded
-    | TransportRecovered
+    | RateLimitReached
     | ConnectionStatusChanged
-    | TopicHealthChanged
-    | NodeHealthChanged
-    | JournalDegraded
     | StateDegraded
     | StateRecovered
     | StateRolledBack
-    | ObserverSetAside
-    | ObserverSlow
     | EventsMissed
-    | ReaderFellBehind
-    | PendingEventsDropped
     | AnswerLate
     | QuestionDropped
     | MessageUndecodable
     | ParticipantSeen
     | ParticipantSilent
 )
+"""Events that an application needs."""
+AnyEvent = Event | Diagnostic
+"""Everything that a channel emits."""
 
 _HEX_FIELDS = frozenset({"message_hash", "payload_hash", "question_id", "retrieval_hint"})
 
 
-for _kind in get_args(Event):
+for _kind in get_args(AnyEvent):
     _kind._repr_html_ = event_html
 
 
-def record(event: Event, at_ms: int) -> dict[str, object]:
+def record(event: AnyEvent, at_ms: int) -> dict[str, object]:
     """Return the JSON form of an event: content as base64 under `payload`, hashes as hex."""
     values: dict[str, object] = {"event": event.wire_name, "at_ms": at_ms}
     for field in fields(event):

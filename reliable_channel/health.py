@@ -6,7 +6,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .events import ConnectionStatus, NodeHealth, TopicHealth
+from .diagnostics import NodeHealth, TopicHealth
+from .events import ConnectionStatus
 
 __all__ = ["ChannelHealth"]
 

@@ -28,7 +28,7 @@ from waku.libp2p.gossipsub.router import Router
 from waku.libp2p.muxer import Muxer
 from waku.libp2p.noise.session import NoiseSession
 from waku.node import EmbeddedNode
-from waku.node.libp2p.listener import Listener
+from waku.node.libp2p.network import Network
 from waku.node.store import Archive
 from waku.p2p.keeper import Keeper
 from waku.p2p.meshes import Meshes
@@ -94,7 +94,7 @@ def client_key(transport: LightTransport) -> ClientKey:
     return transport._key
 
 
-def host(of: LightClient | RelayLeaf | Listener | None) -> Host:
+def host(of: LightClient | RelayLeaf | Network | None) -> Host:
     """Return what dials and accepts connections."""
     assert of is not None
     return of._host
@@ -123,6 +123,11 @@ def router(leaf: RelayLeaf) -> Router | None:
 def forget_client(node: EmbeddedNode, client: Any) -> None:
     """Let a client's time be over."""
     node._forget_client(client)
+
+
+def subscribed(node: EmbeddedNode) -> Any:
+    """Return the clients of a node's filter, and their subscriptions."""
+    return node.filter._subscriptions.clients
 
 
 def handlers(link: Link | None) -> dict[str, Any]:

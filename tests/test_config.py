@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from reliable_channel import BlockingReliableChannel, ReliableChannel
-from reliable_channel.config import CHANNEL_NAMES, channel_settings, settings
+from reliable_channel.config import CHANNEL_NAMES, SETTINGS, channel_settings, settings
 from reliable_channel.errors import SettingsError
-from reliable_channel.options import OptionValues
+from reliable_channel.options import Limits, RepairOptions
 
 FILE = """
 [channel]
@@ -18,6 +18,13 @@ channel_id = "general"
 sender_id = "bob"
 retry_interval_ms = 5000
 query_on_connect = false
+
+[channel.limits]
+events = 50
+
+[channel.repair]
+t_min_ms = 7
+t_max_ms = 70
 
 [node]
 port = 8646
@@ -42,12 +49,15 @@ def test_an_argument_beats_the_environment_and_that_the_file(
 ) -> None:
     monkeypatch.setenv("RELIABLE_CHANNEL_SENDER_ID", "carol")
     monkeypatch.setenv("RELIABLE_CHANNEL_MAX_RETRY_ATTEMPTS", "7")
+    monkeypatch.setenv("RELIABLE_CHANNEL_REPAIR_T_MIN_MS", "8")
     monkeypatch.setenv("RELIABLE_CHANNEL_RETRY_INTERVAL_MS", "")  # as compose leaves it
     channel = ReliableChannel.from_config(file, channel_id="ops", preset="small-group")
     assert (channel.channel_id, channel.sender_id) == ("ops", "carol")
     assert channel.options.max_retry_attempts == 7
     assert channel.options.retry_interval_ms == 5_000
     assert channel.options.query_on_connect is False
+    assert channel.options.limits == Limits(events=50)
+    assert channel.options.repair == RepairOptions(t_min_ms=8, t_max_ms=70)
     assert BlockingReliableChannel.from_config(file).sender_id == "carol"
 
 
@@ -63,6 +73,7 @@ def test_the_file_can_be_named_by_the_environment(
     [
         ("NODE", "http://a:1 http://b:2", ["http://a:1", "http://b:2"]),
         ("BLOOM_ERROR_RATE", "0.01", 0.01),
+        ("LIMITS_EVENTS", "50", 50),
         ("QUERY_ON_CONNECT", "No", False),
         ("STATE", "sqlite:///x.db", "sqlite:///x.db"),
     ],
@@ -99,6 +110,10 @@ def test_variables_that_an_orchestrator_adds_are_ignored() -> None:
     [
         ("[channel]\nretry_intervall_ms = 5", "did you mean `retry_interval_ms`"),
         ("[chanel]\n", "did you mean `channel`"),
+        ("[channel.limit]\n", "did you mean `limits`"),
+        ("[channel.limits]\nevent = 5", r"`event` .*\[channel.limits\]; did you mean `events`"),
+        ("[channel]\nlimits_events = 5", r"`limits_events` .* is not a name in \[channel\]"),
+        ("[channel.limits]\nevents = 0\n[channel]\nchannel_id='c'\nsender_id='a'", "limits.events"),
         ("channel = 5", r"must be a table: write \[channel\]"),
         ("[channel", "is not a TOML file"),
         ("channel = " + "[" * 5_000, "is not a TOML file"),
@@ -126,7 +141,7 @@ def test_a_table_is_read_by_its_names(file: Path) -> None:
 def test_every_argument_that_a_text_can_give_has_a_name() -> None:
     arguments = set(signature(ReliableChannel).parameters) - {"values", "options"}
     objects = {"transport", "signing", "plugins", "now_ns"}
-    options = {*OptionValues.__annotations__} - {"marker"}
+    options = {*SETTINGS} - {"marker"}
     assert set(CHANNEL_NAMES) == (arguments - objects) | options
 
 

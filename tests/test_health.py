@@ -8,9 +8,10 @@ import anyio
 import pytest
 
 from reliable_channel import BlockingReliableChannel, ChannelOptions, MessageSent
+from reliable_channel.diagnostics import TransportDegraded, TransportRecovered
 from reliable_channel.errors import StateUnavailable
-from reliable_channel.events import StateDegraded, TransportDegraded, TransportRecovered
-from reliable_channel.options import StateFailure
+from reliable_channel.events import StateDegraded
+from reliable_channel.options import Limits, StateFailure
 from reliable_channel.state import MemoryStateStore
 from reliable_channel.transport import MemoryNetwork, TransportError
 from tests.channel.world import Spy, listening, make_channel, spied
@@ -79,7 +80,7 @@ async def test_a_full_disk_is_a_problem_of_the_channel_that_refuses_to_send() ->
 
 
 async def test_a_slow_reader_is_a_warning() -> None:
-    options = ChannelOptions(event_buffer_limit=10)
+    options = ChannelOptions(limits=Limits(events=10))
     alice = make_channel(spied(MemoryNetwork()), "alice", options=options)
     async with alice:
         reader = alice.events()

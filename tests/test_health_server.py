@@ -13,7 +13,7 @@ from anyio.streams.stapled import MultiListener
 from sniffio import current_async_library
 
 from reliable_channel import ChannelHub, health_server
-from reliable_channel.events import NodeHealth
+from reliable_channel.diagnostics import NodeHealth
 from reliable_channel.health import ChannelHealth
 from reliable_channel.health_server import (
     AT_A_TIME,

@@ -8,7 +8,7 @@ import pytest
 
 from reliable_channel import MessageReceived, ReliableChannel
 from reliable_channel._message_log import MAX_TEXT, SHOWN_ENTRIES, Log, table
-from reliable_channel.events import Event
+from reliable_channel.events import AnyEvent
 from reliable_channel.sds.log.entry import LogEntry
 
 pytestmark = pytest.mark.anyio
@@ -74,4 +74,4 @@ def test_every_event_is_a_table_of_its_fields() -> None:
     shown = cells(event._repr_html_())  # type: ignore[attr-defined]
     assert shown[0] == ["MessageReceived", ""]
     assert dict(shown[1:])["content"] == "<b>hello" and dict(shown[1:])["sender_id"] == "mal<i>"
-    assert all(hasattr(kind, "_repr_html_") for kind in get_args(Event))
+    assert all(hasattr(kind, "_repr_html_") for kind in get_args(AnyEvent))

@@ -13,11 +13,12 @@ import pytest
 
 import reliable_channel
 import waku
-from reliable_channel import Event, errors, events, options
+from reliable_channel import diagnostics, errors, events, options
+from reliable_channel.events import AnyEvent
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference.md"
 SOURCE = Path(reliable_channel.__file__)
-PACKAGES = [reliable_channel, errors, events, options, waku]
+PACKAGES = [reliable_channel, diagnostics, errors, events, options, waku]
 PUBLIC = [(package, name) for package in PACKAGES for name in package.__all__]
 each_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda p: p.__name__)
 each_name = pytest.mark.parametrize(("package", "name"), PUBLIC, ids=lambda value: str(value))
@@ -52,9 +53,9 @@ def test_every_public_method_is_described(package: ModuleType, name: str) -> Non
             assert inspect.getdoc(function), f"{name}.{attribute}"
 
 
-@pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.__name__)
+@pytest.mark.parametrize("event", get_args(AnyEvent), ids=lambda event: event.__name__)
 def test_every_event_is_public_and_in_the_reference(event: type) -> None:
-    assert event.__name__ in events.__all__
+    assert event.__name__ in events.__all__ + diagnostics.__all__
     wire_name: str = event.wire_name  # type: ignore[attr-defined]
     assert wire_name == re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower()
     if REFERENCE.exists():
@@ -62,7 +63,7 @@ def test_every_event_is_public_and_in_the_reference(event: type) -> None:
 
 
 def test_wire_names_are_unique() -> None:
-    names = [event.wire_name for event in get_args(Event)]
+    names = [event.wire_name for event in get_args(AnyEvent)]
     assert len(set(names)) == len(names)
 
 
@@ -90,6 +91,6 @@ def test_other_names_are_missing_as_usual() -> None:
 
 
 def test_the_rooms_are_there_without_an_import_of_their_own() -> None:
-    program = "import reliable_channel; print(reliable_channel.events.SyncSent.wire_name)"
+    program = "import reliable_channel; print(reliable_channel.diagnostics.SyncSent.wire_name)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "sync_sent\n", done.stderr

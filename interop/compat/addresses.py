@@ -6,13 +6,12 @@ those of the bindings among them, get that address to dial.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from threading import Lock
 from typing import Final
 
-from waku.node import NodeAddress
+__all__ = ["ADDRESSES", "HERE", "Addresses", "at_port", "host_and_port"]
 
-__all__ = ["ADDRESSES", "Addresses"]
+HERE: Final = "127.0.0.1"
 
 
 class Addresses:
@@ -37,15 +36,22 @@ class Addresses:
         with self._lock:
             return self._ports.get((host, port))
 
-    def real(self, multiaddr: str) -> NodeAddress:
-        """Return where a node is reached; an address that stands for nothing is taken as it is.
+    def real(self, multiaddr: str) -> str:
+        """Return where a peer is reached; an address that stands for nothing is taken as it is."""
+        port = self.port_of(*host_and_port(multiaddr))
+        return multiaddr if port is None else at_port(multiaddr, port)
 
-        Raises:
-            BadAddress: it is none.
-        """
-        address = NodeAddress.parse(multiaddr)
-        port = self.port_of(address.host, address.port)
-        return address if port is None else replace(address, host="127.0.0.1", port=port)
+
+def host_and_port(multiaddr: str) -> tuple[str, int]:
+    """Return what a multiaddress names; the node has checked it."""
+    _, _, host, _, port, *_ = multiaddr.split("/")
+    return host, int(port)
+
+
+def at_port(multiaddr: str, port: int) -> str:
+    """Return the same peer at a port of this machine."""
+    rest = multiaddr.split("/")[5:]
+    return "/".join(("", "ip4", HERE, "tcp", str(port), *rest))
 
 
 ADDRESSES: Final = Addresses()

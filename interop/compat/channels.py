@@ -13,14 +13,8 @@ import anyio
 import httpx
 from anyio.abc import TaskGroup, TaskStatus
 
-from reliable_channel import (
-    Event,
-    MessageReceived,
-    ReliableChannel,
-    ReliableChannelError,
-    SendFailed,
-)
-from reliable_channel.events import MessageStored
+from reliable_channel import MessageReceived, ReliableChannel, ReliableChannelError, SendFailed
+from reliable_channel.events import AnyEvent, MessageStored
 from reliable_channel.transport import (
     Batch,
     Envelope,
@@ -253,7 +247,7 @@ class Channels:
         async for event in made.channel.events():
             self._emit_event(made, event)
 
-    def _emit_event(self, made: _Open, event: Event) -> None:
+    def _emit_event(self, made: _Open, event: AnyEvent) -> None:
         channel_id = made.channel.channel_id
         match event:
             case MessageReceived(sender_id=sender_id, content=content):

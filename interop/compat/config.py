@@ -175,6 +175,6 @@ def _channel_options(given: Mapping[str, Any]) -> ChannelOptions:
     goes again, and no sync messages."""
     values = {"sync_min_interval_ms": 0, "retry_interval_ms": 60_000, **given}
     try:
-        return replace(ChannelOptions.of_profile("nim"), **values)
+        return replace(ChannelOptions(wire_profile="nim"), **values)
     except (TypeError, ValueError) as error:
         raise BadConfig(f"channelOptions: {error}") from error

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from ipaddress import ip_address
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import anyio
-import httpx
+from anyio.abc import SocketAttribute, SocketStream, TaskGroup, TaskStatus
 
 from waku.node.app import App, Receive, Scope, Send
 
-from .addresses import ADDRESSES
+from .addresses import ADDRESSES, HERE, at_port, host_and_port
 from .egress import Egress, GaveUp
 
 __all__ = ["ContainerNetwork"]
 
+BROKEN: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 HEAD_BYTES: Final = 64
-"""Of the line that begins a request or an answer, about; the path comes to it."""
+"""Of the line that begins an answer, about."""
 IDLE_S: Final = 5.0
 """After which the server closes a connection: uvicorn's `timeout_keep_alive`."""
 
 
-class ContainerNetwork(httpx.AsyncBaseTransport):
-    """Leads one container's calls to where others really answer. Use it in `async with`.
+class ContainerNetwork:
+    """Carries one container's connections: libp2p in both directions, and REST to it.
 
-    While it is frozen nothing passes in either direction: no call leaves, no answer arrives, and
-    what others ask waits, as it waits for a process that does not run.
+    While it is frozen nothing passes in either direction, as with a process that does not run.
 
     Args:
         egress: the interface by which calls and answers leave.
@@ -36,7 +37,6 @@ class ContainerNetwork(httpx.AsyncBaseTransport):
     def __init__(self, egress: Egress) -> None:
         self._egress = egress
         self._connections = Connections()
-        self._http = httpx.AsyncHTTPTransport(trust_env=False)
         self._running = anyio.Event()
         self._running.set()
 
@@ -84,44 +84,60 @@ class ContainerNetwork(httpx.AsyncBaseTransport):
             await anyio.sleep_forever()
         await self._running.wait()
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request to the port that its address stands for."""
-        await self._running.wait()
-        port = ADDRESSES.port_of(request.url.host, request.url.port or 80)
-        if port is None and not ip_address(request.url.host).is_loopback:
-            raise httpx.ConnectError(f"no container at {request.url.host}", request=request)
-        if port is not None:
-            request.url = request.url.copy_with(host="127.0.0.1", port=port)
-            request.headers["Host"] = f"127.0.0.1:{port}"
-        request.extensions = {**request.extensions, "trace": self._trace}
-        try:
-            # Before a connection is chosen: one that is idle may be closed meanwhile.
-            await self._egress.message(_request_bytes(request))
-            response = await self._http.handle_async_request(request)
-        except GaveUp as error:
-            raise httpx.WriteTimeout(str(error), request=request) from error
-        await self._running.wait()
-        return response
+    async def expose(self, tasks: TaskGroup, port: int) -> int:
+        """Let others reach a port of the node; return the port that they are to dial."""
 
-    async def _trace(self, step: str, info: Mapping[str, object]) -> None:
-        """Wait for a handshake; httpcore calls this at each step of a request."""
-        if step == "connection.connect_tcp.started":
-            await self._egress.open_connection()
+        async def serve(caller: SocketStream) -> None:
+            async with caller:
+                await self._egress.accept_connection()
+                await self._carry(await anyio.connect_tcp(HERE, port), caller)
 
-    async def aclose(self) -> None:
-        """Do nothing: the node's links share this network, and each closes its transport."""
+        return await self._listen(tasks, serve)
 
-    async def __aenter__(self) -> Self:
-        await self._http.__aenter__()
-        return self
+    async def lead(self, tasks: TaskGroup, multiaddr: str) -> str:
+        """Return the address at which the node is to dial a peer: its bytes leave by `egress`."""
+        host, port = host_and_port(multiaddr)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        await self._http.__aexit__(kind, error, traceback)
+        async def serve(node: SocketStream) -> None:
+            async with node:
+                to = ADDRESSES.port_of(host, port)
+                if to is None and not ip_address(host).is_loopback:
+                    return  # no container is there
+                await self._egress.open_connection()
+                await self._carry(node, await anyio.connect_tcp(HERE, to or port))
+
+        return at_port(multiaddr, await self._listen(tasks, serve))
+
+    async def _listen(
+        self, tasks: TaskGroup, serve: Callable[[SocketStream], Awaitable[None]]
+    ) -> int:
+        async def serve_safely(stream: SocketStream) -> None:
+            with suppress(GaveUp, OSError, *BROKEN):  # the connection ends, as any does
+                await serve(stream)
+
+        async def listen(*, task_status: TaskStatus[int]) -> None:
+            async with await anyio.create_tcp_listener(local_host=HERE) as listener:
+                task_status.started(listener.extra(SocketAttribute.local_port))
+                await listener.serve(serve_safely)
+
+        port: int = await tasks.start(listen)
+        return port
+
+    async def _carry(self, node: SocketStream, other: SocketStream) -> None:
+        """Carry bytes both ways until one side ends; those of the node leave by `egress`."""
+
+        async def pump(source: SocketStream, sink: SocketStream, *, leaves: bool) -> None:
+            with suppress(GaveUp, OSError, *BROKEN):
+                async for data in source:
+                    if leaves:
+                        await self._egress.message(len(data))
+                    await self._running.wait()
+                    await sink.send(data)
+            pumps.cancel_scope.cancel()
+
+        async with node, other, anyio.create_task_group() as pumps:
+            pumps.start_soon(partial(pump, node, other, leaves=True))
+            pumps.start_soon(partial(pump, other, node, leaves=False))
 
 
 class Connections:
@@ -142,12 +158,6 @@ class Connections:
     def give_back(self, client: object, now_s: float) -> None:
         """End a call; the connection stays open for a while."""
         self._idle_since_s[client] = now_s
-
-
-def _request_bytes(request: httpx.Request) -> int:
-    body_bytes = int(request.headers.get("Content-Length", 0))
-    head_bytes = HEAD_BYTES + len(request.url.raw_path) + _header_bytes(request.headers.raw)
-    return head_bytes + body_bytes
 
 
 def _head_bytes(start: Scope) -> int:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from argparse import ArgumentError, ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from waku.libp2p import InvalidInput
-from waku.node import NodeAddress, NodeOptions, ServiceKind
+from waku.libp2p import InvalidInput, PrivateKey
+from waku.node import Listen, NodeOptions, ServiceKind
+from waku.node.identity import check_address
 
-from .records import address_in, node_key, record_of
+from .records import address_in, node_key
 
 __all__ = ["BadFlag", "NodeFlags"]
 
@@ -23,25 +24,19 @@ DEFAULT_SHARDS: Final = 1
 METRICS_PORT: Final = 8008
 BODY_BYTES: Final = 16 * 1024 * 1024
 """The suite sends payloads of 10 MiB, and expects the limit of messages, not that of bodies."""
-REDIAL_S: Final = 0.5
-"""Longest pause before a node that is away is dialled again: tests restart nodes."""
-STORE_SYNC_S: Final = {
-    "store-sync-interval": 300,
-    "store-sync-range": 3600,
-    "store-sync-relay-jitter": 20,
-}
-"""Times of store synchronisation in seconds, with nwaku's defaults."""
 PEER_TIMEOUT_S: Final = 15.0
 """A link outlives delays of seconds, as those of libp2p: the suite delays packets by up to 7."""
 MISSING: Final = {
     "rln-relay": "there is no RLN",
+    "store-sync": "there is no Store synchronisation",
 }
 """Switches that this node cannot turn on."""
 WITHOUT_EFFECT: Final = (
     "discv5-udp-port dns-discovery dns-discovery-url"
     " listen-address log-format log-level max-connections metrics-logging"
     " metrics-server-address peer-exchange peer-persistence pubsub-topic relay-peer-exchange"
-    " rendezvous rest rest-address websocket-port websocket-support"
+    " rendezvous rest rest-address store-sync-interval store-sync-range store-sync-relay-jitter"
+    " websocket-port websocket-support"
 ).split()
 """Taken, and nothing changes: no peer is discovered, and REST is always on. Nodes that were to
 find each other have to be named; a node for discovery or peer exchange is joined, and no more."""
@@ -63,11 +58,19 @@ class NodeFlags:
     """The address under which other nodes know this one."""
     tcp_port: int
     join: tuple[str, ...]
-    """Addresses of nodes to join."""
+    """Multiaddresses of peers to stay connected to."""
     service_nodes: Mapping[ServiceKind, str]
-    """Addresses of the nodes that are named for a service."""
+    """Multiaddresses of the peers that are named for a service."""
+    key: PrivateKey
+    """Its identity."""
     content_topics: tuple[str, ...]
     """To subscribe from the start."""
+
+    @property
+    def listen(self) -> Listen:
+        """Where the node listens: others know it by another address."""
+        announced = f"/ip4/{self.host}/tcp/{self.tcp_port}"
+        return Listen(("/ip4/127.0.0.1/tcp/0",), announce=(announced,), identity=self.key)
 
     @classmethod
     def of(cls, arguments: Sequence[str], folder: Path) -> NodeFlags:
@@ -102,10 +105,10 @@ class NodeFlags:
         }
         named: dict[ServiceKind, str] = {kind: n[-1] for kind, n in services.items() if n}
         try:
-            options = _options(given, host, folder)
+            options, key = _options(given, folder), node_key(given.nodekey)
             join = (*given.staticnode, *given.peer_exchange_node, *_bootstrap(given))
             for address in (*join, *named.values()):
-                NodeAddress.parse(address)
+                check_address(address)
         except (InvalidInput, ValueError) as error:
             raise BadFlag(str(error)) from error
         return cls(
@@ -116,15 +119,16 @@ class NodeFlags:
             tcp_port=given.tcp_port,
             join=join,
             service_nodes=named,
+            key=key,
             content_topics=tuple(given.content_topic),
         )
 
 
-def _options(given: Namespace, host: str, folder: Path) -> NodeOptions:
+def _options(given: Namespace, folder: Path) -> NodeOptions:
     shards = given.num_shards_in_network
-    key = node_key(given.nodekey)
-    options = NodeOptions(
+    return NodeOptions(
         cluster_id=given.cluster_id,
+        rln=False,
         num_shards=shards or 1,
         static_sharding=not shards,
         # Without --shard nwaku follows all that autosharding knows, and none without it.
@@ -140,17 +144,9 @@ def _options(given: Namespace, host: str, folder: Path) -> NodeOptions:
         cache_capacity=given.rest_relay_cache_capacity,
         max_body_bytes=BODY_BYTES,
         store_path=folder / "store.sqlite3",
-        store_sync=given.store_sync,
-        store_sync_interval_s=given.store_sync_interval,
-        store_sync_range_s=given.store_sync_range,
-        store_sync_relay_jitter_s=given.store_sync_relay_jitter,
         store_timestamp_tolerance_s=TIMESTAMP_TOLERANCE_S,
-        redial_max_s=REDIAL_S,
         peer_timeout_s=PEER_TIMEOUT_S,
-        peer_id=str(key.peer_id),
-        listen_addresses=(f"/ip4/{host}/tcp/{given.tcp_port}",),
     )
-    return replace(options, record=record_of(key, options))
 
 
 def _bootstrap(given: Namespace) -> Iterator[str]:
@@ -167,9 +163,7 @@ def _parser() -> ArgumentParser:
         parser.add_argument(f"--{name}", type=int, default=0)
     parser.add_argument("--num-shards-in-network", type=int, default=DEFAULT_SHARDS)
     parser.add_argument("--rest-relay-cache-capacity", type=int, default=50)
-    for name, default in STORE_SYNC_S.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
-    for name in ("filter", "lightpush", "store", "store-sync", "rest-admin", "metrics-server"):
+    for name in ("filter", "lightpush", "store", "rest-admin", "metrics-server"):
         parser.add_argument(f"--{name}", type=_switch, default=False)
     for name in ("relay", "discv5-discovery"):
         parser.add_argument(f"--{name}", type=_switch, default=True)

@@ -6,11 +6,9 @@ import secrets
 from typing import Final
 
 from waku.discovery import NodeRecord
-from waku.libp2p import InvalidInput, KeyType, Multiaddr, PrivateKey
-from waku.node import NodeOptions
-from waku.node.libp2p.addresses import own_record
+from waku.libp2p import InvalidInput, KeyType, PrivateKey
 
-__all__ = ["address_in", "node_key", "record_of"]
+__all__ = ["address_in", "node_key"]
 
 KEY_BYTES: Final = 32
 
@@ -24,12 +22,6 @@ def node_key(text: str) -> PrivateKey:
     """
     secret = bytes.fromhex(text) or secrets.token_bytes(KEY_BYTES)
     return PrivateKey(KeyType.SECP256K1, secret)
-
-
-def record_of(key: PrivateKey, options: NodeOptions) -> str:
-    """Return the record of a node, with its first address that fits."""
-    addresses = [Multiaddr.parse(address) for address in options.listen_addresses]
-    return own_record(key, addresses, options) or ""
 
 
 def address_in(record: str) -> str:

@@ -2,7 +2,7 @@
 
 The harness starts an image with nwaku's flags and calls its REST port. Here the flags make an
 `EmbeddedNode`, as it is shipped, that answers there; `docker_stand_in` puts it where the harness
-looks for Docker. Nodes reach each other over HTTP, through `ContainerNetwork`.
+looks for Docker. Nodes reach each other by libp2p, through the sockets of `ContainerNetwork`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,7 +20,7 @@ from pathlib import Path
 from random import SystemRandom
 from threading import Event
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self, TypeAlias
 from uuid import uuid4
 
 import anyio
@@ -28,7 +28,6 @@ from anyio.abc import TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from waku.node import EmbeddedNode, serve_node
-from waku.node.remote import DialledPeer
 
 from .addresses import ADDRESSES
 from .container_network import ContainerNetwork
@@ -40,11 +39,29 @@ from .metrics_server import serve_metrics
 __all__ = ["BadFlag", "Container", "Engine"]
 
 HOST: Final = "127.0.0.1"
+Lead: TypeAlias = Callable[[str], Awaitable[str]]
+"""From an address of Docker's network to one of this machine."""
 STOP_S: Final = 20.0
 PIDS: Final = count(2**22 + 1)
 """Above the greatest process id of Linux, so that no process is meant by mistake."""
 SEED: Final = "RELIABLE_CHANNEL_COMPAT_SEED"
 """Variable with the seed of each rule of `tc` that names none."""
+
+
+class _Node(EmbeddedNode):
+    """A node that dials where others really answer."""
+
+    def __init__(self, flags: NodeFlags, lead: Lead, **peers: Any) -> None:
+        super().__init__(flags.options, listen=flags.listen, **peers)
+        self.dialled: dict[str, None] = {}
+        """Addresses of the REST API, which are dialled again after a restart."""
+        self._lead = lead
+
+    async def dial(self, address: str, *, stay: bool = True) -> None:
+        """Connect to a peer."""
+        await super().dial(await self._lead(address), stay=stay)
+        if stay:
+            self.dialled[address] = None
 
 
 class Container:
@@ -61,7 +78,7 @@ class Container:
         self._flags = flags
         self._folder = folder
         self._ended = Event()
-        self._node: EmbeddedNode
+        self._node: _Node
         self._wires: ContainerNetwork
         self._egress: Egress
         self._running: Future[None]
@@ -135,12 +152,7 @@ class Container:
     def _start(self, dialled: Sequence[str]) -> None:
         with first_alone():
             self._running, self._node = self._portal.start_task(self._run, dialled)
-        # Its name stays, as a node key makes it stay, and so does its port.
-        self._flags = replace(
-            self._flags,
-            options=replace(self._flags.options, peer_id=self._node.peer_id),
-            rest_port=self.rest_port,
-        )
+        self._flags = replace(self._flags, rest_port=self.rest_port)  # which stays
         self.status = "running"
 
     def _stop(self) -> None:
@@ -150,39 +162,44 @@ class Container:
         self.status = "exited"
 
     async def _dialled(self) -> Sequence[str]:
-        return [key for key, link in self._node.mesh.links.items() if isinstance(link, DialledPeer)]
+        return list(self._node.dialled)
 
     async def _run(
         self,
         dialled: Sequence[str],
         *,
-        task_status: TaskStatus[EmbeddedNode] = anyio.TASK_STATUS_IGNORED,
+        task_status: TaskStatus[_Node] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
         flags = self._flags
         self._stopping = anyio.Event()
         self._egress = Egress(_seed)
-        self._wires = ContainerNetwork(self._egress)
-        node = EmbeddedNode(
-            flags.options,
-            join=(*flags.join, *dialled),
-            service_nodes=flags.service_nodes,
-            transport=self._wires,
-        )
-        for topic in flags.content_topics:
-            node.relay.subscribe_content(node.clients.unnamed, topic)
+        wires = self._wires = ContainerNetwork(self._egress)
+        async with anyio.create_task_group() as tasks:
+            lead = partial(wires.lead, tasks)
+            node = _Node(
+                flags,
+                lead,
+                relay_peers=[await lead(one) for one in (*flags.join, *dialled)],
+                service_nodes={kind: await lead(one) for kind, one in flags.service_nodes.items()},
+            )
+            node.dialled = dict.fromkeys(dialled)
+            for topic in flags.content_topics:
+                node.relay.subscribe_content(node.clients.unnamed, topic)
 
-        def started(address: str) -> None:
-            self.address = address
-            ADDRESSES.lead(flags.host, flags.tcp_port, self.rest_port)
-            task_status.started(node)
+            def started(address: str) -> None:
+                self.address = address
+                task_status.started(node)
 
-        async with self._wires, node, anyio.create_task_group() as tasks:
-            app = self._wires.in_front_of(node.app)
-            serve = partial(serve_node, node, port=flags.rest_port, app=app, started=started)
-            if flags.metrics_port is not None:
-                await tasks.start(partial(serve_metrics, node, host=HOST, port=flags.metrics_port))
-            tasks.start_soon(serve)
-            await self._stopping.wait()
+            async with node:
+                assert node.network is not None
+                port = await wires.expose(tasks, node.network.bound[0].dial_target.port)
+                ADDRESSES.lead(flags.host, flags.tcp_port, port)
+                if (metrics := flags.metrics_port) is not None:
+                    await tasks.start(partial(serve_metrics, node, host=HOST, port=metrics))
+                app = wires.in_front_of(node.app)
+                serve = partial(serve_node, node, port=flags.rest_port, app=app, started=started)
+                tasks.start_soon(serve)
+                await self._stopping.wait()
             tasks.cancel_scope.cancel()
 
 

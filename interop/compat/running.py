@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
 from typing import Final
@@ -13,17 +12,16 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from waku.libp2p import PrivateKey
-from waku.node import BadAddress, EmbeddedNode, NodeAddress, NodeOptions, serve_node
-from waku.node.libp2p import Listen
+from waku.node import BadAddress, EmbeddedNode, Listen, NodeOptions, serve_node
+from waku.node.identity import check_address
 
-from .addresses import ADDRESSES
+from .addresses import ADDRESSES, host_and_port
 from .channels import Channels
 from .config import NodeConfig
 from .events import Emit
 from .messaging import Messaging
 from .metrics_server import serve_metrics
 from .peers import PeerWatch
-from .records import record_of
 
 __all__ = ["INFO_IDS", "RunningNode"]
 
@@ -66,9 +64,9 @@ class RunningNode:
         self.tcp_port = config.tcp_port or _free_port(config.listen_address)
         self.rest_port = 0
         self.metrics_port = 0
-        listen = None if config.websocket_port is None else _websocket(config, key)
         options = NodeOptions(
             cluster_id=config.cluster_id,
+            rln=False,
             num_shards=config.num_shards or 1,
             static_sharding=config.num_shards is None,
             relay=config.relay,
@@ -78,12 +76,11 @@ class RunningNode:
             lightpush=config.lightpush,
             self_service=False,
             cache_capacity=CACHE_CAPACITY,
-            peer_id=str(key.peer_id) if listen is None else None,
-            listen_addresses=(_multiaddr(config.listen_address, self.tcp_port),),
         )
-        options = replace(options, record=record_of(key, options))
-        self.node = EmbeddedNode(options, listen=listen)
-        self._to_join = [NodeAddress.parse(_dialled(node)) for node in config.nodes]
+        self.node = EmbeddedNode(options, listen=_listen(config, self.tcp_port, key))
+        for address in config.nodes:
+            check_address(address)
+        self._to_join = list(map(ADDRESSES.real, config.nodes))
         self.messaging = Messaging(self.node, config, topics, emit)
         self.channels: Channels
 
@@ -95,7 +92,6 @@ class RunningNode:
         """
         try:
             async with self.node, anyio.create_task_group() as tasks:
-                await self._serve(tasks, self.tcp_port)
                 if self._config.rest_port is not None:
                     self.rest_port = await self._serve(tasks, self._config.rest_port)
                 if (port := self._config.metrics_port) is not None:
@@ -117,8 +113,9 @@ class RunningNode:
 
         Not before the channels are open: what other nodes have held back comes at once.
         """
+        assert self.node.network is not None
         for address in self._to_join:
-            self.node.keep_joined(address)
+            self.node.network.keep(address)
 
     async def stop(self) -> None:
         """Close the channels, then everything else."""
@@ -131,21 +128,22 @@ class RunningNode:
             case "Version":
                 return self.node.agent
             case "MyMultiaddresses":
-                return ",".join(f"{a}/p2p/{self.node.peer_id}" for a in self.node.listen_addresses)
+                return ",".join(self.node.libp2p_addresses)
             case "MyPeerId":
                 return self.node.peer_id
             case "MyENR":
                 return self.node.record
             case "MyBoundPorts":
                 ports = {"tcp": self.tcp_port, "rest": self.rest_port, "metrics": self.metrics_port}
-                websocket = next(map(_port_of, self.node.libp2p_addresses), 0)
+                sockets = [one for one in self.node.libp2p_addresses if "/ws/" in one]
+                websocket = next((host_and_port(one)[1] for one in sockets), 0)
                 return json.dumps({**ports, "webSocket": websocket, "quic": 0, "discv5Udp": 0})
             case "MaxMessageSize":
                 return str(self.node.options.max_message_bytes)
         return ""
 
     async def _serve(self, tasks: TaskGroup, port: int) -> int:
-        """Serve the node's API, and so its links to others, on a port."""
+        """Serve the node's API on a port."""
 
         async def serving(*, task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED) -> None:
             host = self._config.listen_address
@@ -155,12 +153,6 @@ class RunningNode:
         return int(url.rpartition(":")[2])
 
 
-def _dialled(node: str) -> str:
-    """Raises BadAddress: it is not an address."""
-    real = ADDRESSES.real(node)
-    return real.multiaddr if real.peer_id is None else f"{real.multiaddr}/p2p/{real.peer_id}"
-
-
 def _free_port(host: str) -> int:
     with socket.socket() as probe:
         probe.bind((host, 0))
@@ -168,26 +160,13 @@ def _free_port(host: str) -> int:
         return port
 
 
-def _websocket(config: NodeConfig, key: PrivateKey) -> Listen:
+def _listen(config: NodeConfig, tcp_port: int, key: PrivateKey) -> Listen:
     """Where the node listens for libp2p peers."""
     try:
         address = ip_address(config.listen_address)
     except ValueError as error:
-        raise BadAddress(f"a websocket needs an IP address to listen at: {error}") from error
-    at = f"/ip{address.version}/{address}/tcp/{config.websocket_port}/ws"
-    return Listen((at,), identity=key)
-
-
-def _port_of(multiaddress: str) -> int:
-    return int(multiaddress.split("/")[4])
-
-
-def _multiaddr(host: str, port: int) -> str:
-    """Where nodes on this machine dial a listener."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return f"/dns/{host}/tcp/{port}"
-    if address.is_unspecified:
-        address = ip_address("127.0.0.1" if address.version == 4 else "::1")
-    return f"/ip{address.version}/{address}/tcp/{port}"
+        raise BadAddress(f"a node needs an IP address to listen at: {error}") from error
+    at = f"/ip{address.version}/{address}/tcp"
+    websocket = config.websocket_port
+    sockets = () if websocket is None else (f"{at}/{websocket}/ws",)
+    return Listen((f"{at}/{tcp_port}", *sockets), identity=key)

@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from reliable_channel import MessageReceived, ReliableChannel
+from reliable_channel.options import RepairOptions
 from reliable_channel.testing.transport_suite import MakeTransport, TransportSuite
 from reliable_channel_svs import Ed25519Signer, Name, plugin
 from reliable_channel_svs.ndn import NdnTransport
@@ -112,8 +113,7 @@ async def speaking(story: Story, url: str, name: str, state: str) -> AsyncIterat
         plugins=[plugin],
         sync_min_interval_ms=500,
         retry_interval_ms=3_000,
-        repair_t_min_ms=100,
-        repair_t_max_ms=500,
+        repair=RepairOptions(t_min_ms=100, t_max_ms=500),
     )
     async with channel, anyio.create_task_group() as tasks:
         tasks.start_soon(story.listen, channel)

@@ -20,7 +20,7 @@ OUR_QUICK: Final[Mapping[str, object]] = {
     "repair_t_min_ms": 2_000,
     "repair_t_max_ms": 6_000,
     "repair_sweep_interval_ms": 1_000,
-    "max_request_attempts": 60,
+    "repair_max_request_attempts": 60,
     "confirm_interval_ms": 10_000,
 }
 """Periods for cells of a minute; all else is the default."""

@@ -13,7 +13,7 @@ from reliable_channel import (
     Request,
     run,
 )
-from reliable_channel.events import Event
+from reliable_channel.events import AnyEvent
 from reliable_channel.options import ChannelOptions
 
 
@@ -28,7 +28,7 @@ async def main() -> None:
         request = await alice.send(b"hello")
         assert_type(request, Request)
         async for event in bob.events():
-            assert_type(event, Event)
+            assert_type(event, AnyEvent)
             match event:
                 case MessageReceived(sender_id=sender, content=content):
                     print(f"{sender}: {content.decode()}")

@@ -7,14 +7,14 @@ and a file give every option as well (`reliable_channel.config`).
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, ParamSpec, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, ParamSpec
 
 import typer
 
-from ..config import channel_settings, check_channel_name, from_text
-from ..options import ChannelOptions, PresetName, option_texts
+from ..config import SETTINGS, channel_settings, check_channel_name, flat, from_text, nested
+from ..options import ChannelOptions, PresetName
 from ..transport.addresses import masked_text
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ _COMMON: Final[dict[str, Any]] = {
             "--preset",
             metavar="NAME",
             help="Options that go together: documented (the default), auto, small-group, "
-            "large-group, no-store or lan.",
+            "or large-group.",
         ),
     ],
     "config": Annotated[
@@ -118,6 +118,7 @@ class ChannelArguments:
     """The arguments of a channel that flags, environment and file gave."""
 
     given: dict[str, Any]
+    """By flat names."""
     config: Path | None = None
     """The file that `--config` names."""
 
@@ -168,7 +169,7 @@ class ChannelArguments:
         given["state"] = self.state or default_state
         if "network" not in given:  # which names its own peers
             given.setdefault("node", [DEFAULT_NODE])
-        return ReliableChannel(**given)
+        return ReliableChannel(**nested(given))
 
 
 def with_channel_flags(
@@ -250,11 +251,6 @@ _HELP_ALL: Final = inspect.Parameter(
 )
 NO_FLAGS: Final = frozenset({"marker", "marker_required", "require_signatures"})
 """Options that go with bytes, or with an object."""
-NAMES: Final = frozenset({"id_function", "retrieval_strategy", "retry_policy", "wire_profile"})
-"""Options of which a command line can only give the name."""
-
-FILES: Final = frozenset({"ca_file", "rate_limit_file"})
-"""Options that are the path of a file."""
 
 
 def _parameters() -> dict[str, inspect.Parameter]:
@@ -262,21 +258,20 @@ def _parameters() -> dict[str, inspect.Parameter]:
 
     What is not given stays None, so that the wire profile can choose its own default.
     """
-    hints, help_texts = get_type_hints(ChannelOptions), option_texts()
-    hints |= dict.fromkeys(NAMES, str) | dict.fromkeys(FILES, Path)
-    found = {}
-    for field in fields(ChannelOptions):
-        if field.name in NO_FLAGS:
+    found, defaults = {}, flat(ChannelOptions())
+    kinds = {name: one.declared.kind for name, one in SETTINGS.items()}
+    for name, (_, _, option) in SETTINGS.items():
+        if name in NO_FLAGS:
             continue
-        flag = "--" + field.name.replace("_", "-")
-        if hints[field.name] is bool:
+        flag = "--" + name.replace("_", "-")
+        if kinds[name] is bool:
             flag = f"{flag}/--no-{flag[2:]}"
-        default = "" if field.default is None else f" [default: {field.default}]"
-        option = _flag(flag, help=help_texts[field.name] + default, hidden=True)
-        found[field.name] = inspect.Parameter(
-            field.name,
+        default = "" if defaults[name] is None else f" [default: {defaults[name]}]"
+        shown = _flag(flag, help=option.doc + default, hidden=True)
+        found[name] = inspect.Parameter(
+            name,
             inspect.Parameter.KEYWORD_ONLY,
-            annotation=Annotated[hints[field.name] | None, option],
+            annotation=Annotated[kinds[name] | None, shown],
             default=None,
         )
     return found

@@ -15,10 +15,11 @@ from rich.text import Text
 
 from .._program import run
 from .._terminal_text import printable, printable_name
+from ..diagnostics import TransportDegraded, TransportRecovered
 from ..errors import SdsError, StateError
 from ..events import (
+    AnyEvent,
     DeliveryFailed,
-    Event,
     MessageAcknowledged,
     MessageLost,
     MessageReceived,
@@ -27,8 +28,6 @@ from ..events import (
     ParticipantSilent,
     SendFailed,
     StateDegraded,
-    TransportDegraded,
-    TransportRecovered,
 )
 from .channel_flags import ChannelArguments, with_channel_flags
 from .console import needs_input, out, terminal_restored
@@ -179,7 +178,7 @@ class Conversation:
                     line.stylize("dim")
                 self.screen.show(line)
 
-    def _follow_history(self, event: Event) -> None:
+    def _follow_history(self, event: AnyEvent) -> None:
         """Find out whether a message is older than this session, by its sender's clock.
 
         To a newcomer Store brings the history, as events. It has ended when a newer message comes.
@@ -215,7 +214,7 @@ class Conversation:
             shown = self.screen.show(text, PENDING)
         self._own.sent(request.message_id, printable(line), shown, _now_ms())
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: AnyEvent) -> None:
         """Follow own messages and signs of others."""
         if isinstance(event, MessageReceived):
             self._newest.pop(event.sender_id, None)
@@ -317,7 +316,7 @@ def _read(invitation: str) -> str:
     return invitation
 
 
-def _line(event: Event) -> Text | None:
+def _line(event: AnyEvent) -> Text | None:
     match event:
         case MessageReceived(sender_id=sender, content=content, missing=missing):
             return Text.assemble(

@@ -1,25 +1,64 @@
-"""`reliable-channel node`: the embedded Waku node as a server."""
+"""`reliable-channel node`: the embedded Waku node as a server.
 
+Flags that set an option of `NodeOptions` or `Listen` have its type; what is not given keeps the
+default there.
+"""
+
+import inspect
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import anyio
 import typer
 
-from waku.node.options import Behaviour
+from waku.node.options import Behaviour, NodeOptions
 
 from ..config import PREFIX, settings, variable
 from .console import err
 from .early_sockets import BOUND, HOST, PORT
 from .personal import data_directory
 
+if TYPE_CHECKING:
+    from waku.node import Listen
+
+Texts = list[str]
+Flag = tuple[type, str, str]
+"""Type, name and help of a flag."""
+
+OPTIONS: Final[dict[str, Flag]] = {
+    "cluster_id": (int, "--cluster-id", "The network's cluster."),
+    "num_shards": (int, "--num-shards", "The cluster's shards."),
+    "rln": (bool, "--rln/--no-rln", "--no-rln lets the nodes of a private cluster 1 relay."),
+    "store_path": (Path, "--store", "SQLite file for the message store; in memory if absent."),
+    "messaging": (bool, "--messaging/--no-messaging", "Serve logos-delivery's /messaging/v1, too."),
+    "cache_capacity": (int, "--cache-capacity", "Messages kept for a reader; the oldest give way."),
+    "behave_as": (cast("type", Behaviour), "--behave-as", "Be as unkind as that node, for tests."),
+    "relay_allow": (Texts, "--relay-allow", "Peer id that may relay; without it all peers may."),
+    "allow_hosts": (Texts, "--allow-host", "Name by which clients call this node, unless local."),
+    "allow_origins": (Texts, "--allow-origin", "Web page that may call, https://…; * is any."),
+    "token": (str, "--token", "Answer only clients that send it, as http://:TOKEN@host:port."),
+    "admin": (bool, "--admin/--no-admin", "Serve /admin/v1, which connects the node to peers."),
+}
+"""Flags for fields of `NodeOptions`."""
+LISTEN: Final[dict[str, Flag]] = {
+    "addresses": (Texts, "--listen", "Address for libp2p peers: /ip4/0.0.0.0/tcp/60000, …/ws."),
+    "announce": (Texts, "--announce", "Address that peers are given instead of those."),
+    "identity": (Path, "--identity", "File of the node's key; node.key among the program's data."),
+    "tls_certificate": (Path, "--tls-certificate", "Certificate chain (PEM), for …/wss."),
+    "tls_key": (Path, "--tls-key", "Private key (PEM) of the certificate."),
+    "known_peers": (Texts, "--known-peer", "Record (enr:…) of a node, for peers that ask."),
+}
+"""Flags for fields of `Listen`."""
+SERVICES: Final = {"lightpush": "light push", "filter": "filter", "store": "Store"}
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(node)
+    app.command(name="node")(_with_flags())
 
 
 def configured(names: Mapping[str, bool], file: Path | None) -> dict[str, Any]:
@@ -49,80 +88,11 @@ def node(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the REST API; 0 takes a free one.")
     ] = PORT,
-    store: Annotated[
-        Path | None, typer.Option(help="SQLite file for the message store; in memory if absent.")
-    ] = None,
-    join: Annotated[
-        list[str] | None,
-        typer.Option(help="REST address of another embedded node to exchange messages with."),
-    ] = None,
-    lightpush_node: Annotated[
-        str | None, typer.Option(help="Only node to ask for light push, by its REST address.")
-    ] = None,
-    filter_node: Annotated[
-        str | None, typer.Option(help="Only node to ask for filter, by its REST address.")
-    ] = None,
-    store_node: Annotated[
-        str | None, typer.Option(help="Only node to ask for Store, by its REST address.")
-    ] = None,
-    listen: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Address at which to serve js-waku and other libp2p peers, such as"
-            " /ip4/0.0.0.0/tcp/8000/ws; also /tcp/60000 and, with a certificate, /tcp/8443/wss."
-        ),
-    ] = None,
-    announce: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Address that libp2p peers are given instead, such as"
-            " /dns4/node.example/tcp/443/wss."
-        ),
-    ] = None,
-    identity: Annotated[
-        Path | None,
-        typer.Option(
-            help="File of the node's key for libp2p, made if absent; by default node.key among the"
-            " program's data."
-        ),
-    ] = None,
-    tls_certificate: Annotated[
-        Path | None, typer.Option(help="Certificate chain (PEM) for addresses with wss.")
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option(help="Private key (PEM) of the certificate.")
-    ] = None,
-    known_peer: Annotated[
-        list[str] | None,
-        typer.Option(help="Record (enr:…) of another node, given to libp2p peers that ask."),
-    ] = None,
-    messaging: Annotated[
-        bool,
-        typer.Option("--messaging", help="Serve /messaging/v1, too, as newer logos-delivery does."),
-    ] = False,
-    store_sync: Annotated[
-        bool,
-        typer.Option(
-            "--store-sync",
-            help="Compare Stores with joined nodes that have this on, too, and exchange the"
-            " messages that either lacks.",
-        ),
-    ] = False,
-    store_sync_interval: Annotated[
-        float, typer.Option(help="Seconds between two synchronisations, each with one node.")
-    ] = 300,
-    store_sync_range: Annotated[
-        float, typer.Option(help="Compare the messages of this many past seconds.")
-    ] = 3600,
-    store_sync_relay_jitter: Annotated[
-        float,
-        typer.Option(help="Seconds that a message waits before it is compared between Stores."),
-    ] = 20,
     relay_peer: Annotated[
-        list[str] | None,
+        Texts | None,
         typer.Option(
-            help="Multiaddress of a go-waku, nwaku or other relay peer whose meshes to join, or an"
-            " enrtree://… list of them; on clusters without RLN (not 1)."
+            help="Multiaddress of a peer to stay connected to for relay (another embedded node,"
+            " go-waku, nwaku), or an enrtree://… list of them; on clusters without RLN."
         ),
     ] = None,
     network: Annotated[
@@ -132,36 +102,6 @@ def node(
             " greatest message."
         ),
     ] = None,
-    cluster_id: Annotated[int | None, typer.Option(help="The network's cluster; 1.")] = None,
-    num_shards: Annotated[int | None, typer.Option(min=1, help="The cluster's shards; 8.")] = None,
-    cache_capacity: Annotated[
-        int, typer.Option(help="Messages kept for a reader before the oldest are dropped.")
-    ] = 50,
-    behave_as: Annotated[
-        Behaviour | None,
-        typer.Option(help="Treat subscriptions as unkindly as that node does, to test clients."),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Name under which clients call this node, such as host.docker.internal; local"
-            " names need none."
-        ),
-    ] = None,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(help="Web page that may call, such as https://app.example; * is any."),
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            help="Answer only clients that send it: they write http://:TOKEN@host:port. Better "
-            "given as RELIABLE_CHANNEL_NODE_TOKEN, which other users of the machine cannot see.",
-        ),
-    ] = None,
-    admin: Annotated[
-        bool, typer.Option(help="Serve /admin/v1, through which clients join other nodes.")
-    ] = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the address as a JSON line.")
     ] = False,
@@ -176,45 +116,15 @@ def node(
             "override it.",
         ),
     ] = None,
+    **flags: Any,
 ) -> None:
-    """Run a small Waku node: the REST API of nwaku, a message store, and with --listen a service
-    node for js-waku and other light clients."""
-    from waku.node import CannotListen, NodeOptions, ServiceKind, serve
+    """Run a small Waku node: the REST API of nwaku, a message store, and with --listen and
+    --relay-peer a node among libp2p peers."""
+    from waku.node import serve
 
-    of_network = {"cluster_id": cluster_id, "num_shards": num_shards}
-    given: dict[str, Any] = {name: one for name, one in of_network.items() if one is not None}
+    given = {name: one for name, one in flags.items() if one not in (None, [])}
     make = NodeOptions if network is None else partial(NodeOptions.of_network, network)
-    options = make(
-        **given,
-        cache_capacity=cache_capacity,
-        store_path=store or ":memory:",
-        behave_as=behave_as,
-        allow_hosts=tuple(allow_host or ()),
-        allow_origins=tuple(allow_origin or ()),
-        token=token,
-        admin=admin,
-        messaging=messaging,
-        store_sync=store_sync,
-        store_sync_interval_s=store_sync_interval,
-        store_sync_range_s=store_sync_range,
-        store_sync_relay_jitter_s=store_sync_relay_jitter,
-    )
-
-    listens = None
-    if listen:
-        try:
-            from waku.node import Listen
-        except ImportError as error:
-            raise CannotListen(str(error)) from error
-        listens = Listen(
-            tuple(listen),
-            announce=tuple(announce or ()),
-            identity=identity or data_directory() / "node.key",
-            tls_certificate=tls_certificate,
-            tls_key=tls_key,
-            known_peers=tuple(known_peer or ()),
-            bound=tuple(BOUND),
-        )
+    options = make(**_values(OPTIONS, given))
 
     def listening(addresses: tuple[str, ...]) -> None:
         for address in addresses:
@@ -233,24 +143,83 @@ def node(
             return
         err.print(f"the API is described at {address}/docs; stop with Ctrl-C", style="dim")
 
-    named: dict[ServiceKind, str | None] = {
-        "lightpush": lightpush_node,
-        "filter": filter_node,
-        "store": store_node,
-    }
-
     async def main() -> None:
         await serve(
             options,
             host=host,
             port=port,
-            join=tuple(join or ()),
-            service_nodes={kind: address for kind, address in named.items() if address},
-            listen=listens,
-            relay_peers=tuple(relay_peer or ()),
+            listen=_listen(_values(LISTEN, given)),
+            relay_peers=relay_peer or (),
+            service_nodes={
+                kind: given[name]  # type: ignore[misc]
+                for kind in SERVICES
+                if (name := f"{kind}_node") in given
+            },
             started=started,
             listening=listening,
             bound=BOUND,
         )
 
     anyio.run(main)
+
+
+def _listen(values: dict[str, Any]) -> "Listen | None":
+    if "addresses" not in values:
+        return None
+    from waku.node import CannotListen
+
+    try:
+        from waku.node import Listen
+    except ImportError as error:
+        raise CannotListen(str(error)) from error
+    return Listen(**{"identity": data_directory() / "node.key", "bound": tuple(BOUND), **values})
+
+
+def _values(flags: Mapping[str, Flag], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that were given, by the names of the fields."""
+    found = {
+        field: given[_parameter(flag)] for field, flag in flags.items() if _parameter(flag) in given
+    }
+    return {
+        field: tuple(value) if isinstance(value, list) else value for field, value in found.items()
+    }
+
+
+def _parameter(flag: Flag) -> str:
+    return flag[1].partition("/")[0].removeprefix("--").replace("-", "_")
+
+
+def _with_flags() -> Any:
+    """The command with a parameter for each flag of the tables."""
+    defaults = {field.name: field.default for field in fields(NodeOptions)}
+    services = {
+        kind: (str, f"--{kind}-node", f"Only peer to ask for {name}: a multiaddress with its id.")
+        for kind, name in SERVICES.items()
+    }
+    parameters = [
+        parameter
+        for parameter in inspect.signature(node, eval_str=True).parameters.values()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    for field, flag in [*OPTIONS.items(), *LISTEN.items(), *services.items()]:
+        kind, name, text = flag
+        default = defaults.get(field) if field in OPTIONS else None
+        shown = "" if default in (None, (), False) or kind is Path else f" [default: {default}]"
+        option = typer.Option(name, help=text + shown, show_default=False)
+        parameters.append(
+            inspect.Parameter(
+                _parameter(flag),
+                inspect.Parameter.KEYWORD_ONLY,
+                annotation=Annotated[kind | None, option],
+                default=None,
+            )
+        )
+
+    def command(**values: Any) -> None:
+        node(**values)
+
+    command.__doc__ = node.__doc__
+    keyword_only = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    command.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in keyword_only}
+    return command

@@ -97,7 +97,7 @@ def prune(
     """Evict old messages and give the space back. Peers and Store still have them.
 
     Nothing else may have the file open. To do this all the time, open the channel with
-    retention_ms.
+    limits.retention_ms.
     """
     from ..state.files import prune as prune_file
 

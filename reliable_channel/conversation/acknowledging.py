@@ -9,7 +9,7 @@ import anyio
 
 from .._notifier import Notifier
 from ..errors import ChannelClosed
-from ..events import DeliveryFailed, Event, MessageAcknowledged, SendFailed, SendingMessage
+from ..events import AnyEvent, DeliveryFailed, MessageAcknowledged, SendFailed, SendingMessage
 
 RESULTS_LIMIT: Final = 1_000
 """Results that are remembered for a `send` that is repeated under its key; the oldest are dropped.
@@ -51,7 +51,7 @@ class Outcomes:
         """At most as many as messages may be unacknowledged."""
         self._known: OrderedDict[str, Outcome] = OrderedDict()
 
-    def note(self, event: Event) -> None:
+    def note(self, event: AnyEvent) -> None:
         """Note an event of an own message."""
         if isinstance(event, SendingMessage):
             self._pending[event.message_id] = Outcome()

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from .._notifier import Notifier
-from ..events import AnswerLate, Event, MessageReceived, MessageUndecodable, QuestionDropped
+from ..events import AnswerLate, AnyEvent, MessageReceived, MessageUndecodable, QuestionDropped
 from .ask_pb2 import Envelope
 from .envelope import QUESTION_ID_BYTES, UnreadableEnvelope, decode, is_envelope
 
@@ -57,7 +57,7 @@ class OpenQuestion:
 class Asking:
     """The open questions of one channel."""
 
-    def __init__(self, sender_id: str, emit: Callable[[Event], None]) -> None:
+    def __init__(self, sender_id: str, emit: Callable[[AnyEvent], None]) -> None:
         self._sender_id = sender_id
         self._emit = emit
         self._open: WeakValueDictionary[bytes, OpenQuestion] = WeakValueDictionary()
@@ -71,7 +71,7 @@ class Asking:
         self._arrived = Notifier()
         self._is_closed = False
 
-    def note(self, event: Event) -> None:
+    def note(self, event: AnyEvent) -> None:
         """Sort a question or an answer; other messages are none of this."""
         if not isinstance(event, MessageReceived) or not is_envelope(event.content):
             return
@@ -85,7 +85,7 @@ class Asking:
         elif heard.envelope.asker_id == self._sender_id:
             self._answer(heard)
 
-    def holds(self, event: Event) -> bool:
+    def holds(self, event: AnyEvent) -> bool:
         """Return whether only a question's or an answer's reader may confirm an event."""
         if not isinstance(event, MessageReceived) or not is_envelope(event.content):
             return False

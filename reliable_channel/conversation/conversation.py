@@ -6,7 +6,7 @@ from typing import Final
 
 from .._arguments import checked_name
 from ..errors import NoAnswer, NotAcknowledged
-from ..events import Event, MessageAcknowledged, MessageReceived
+from ..events import AnyEvent, MessageAcknowledged, MessageReceived
 from ..options import ChannelOptions
 from ..runtime import Runtime
 from .acknowledging import Outcomes, Request
@@ -42,7 +42,7 @@ class Conversation:
         self.is_closed = False
         runtime.attach(self.observe, self.asking.holds)
 
-    def observe(self, event: Event, at_ms: int) -> None:
+    def observe(self, event: AnyEvent, at_ms: int) -> None:
         """Note an event that is being emitted."""
         self.presence.note(event, at_ms)
         self._outcomes.note(event)

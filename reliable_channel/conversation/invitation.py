@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from .._contracts.encryption import SharesKey
-from ..config import from_text
+from ..config import flat, from_text
 from ..options import ChannelOptions, PresetName
 from ..transport.addresses import checked_addresses, default_content_topic
 
@@ -26,12 +26,12 @@ SHARED_OPTIONS: Final = (
     "cluster_id",
     "encryption_order",
     "network",
-    "num_response_groups",
     "num_shards",
     "pubsub_topic",
+    "repair_num_response_groups",
     "segmentation",
 )
-"""Options that all participants must have alike, beside the dialect."""
+"""Options that all participants must have alike, beside the dialect, by flat names."""
 PARTS: Final = (
     "v",
     "channel_id",
@@ -84,9 +84,8 @@ def invitation(
             )
         parts["wire_profile"] = options.wire_profile
         usual = ChannelOptions.of_preset(preset, wire_profile=options.wire_profile)
-    for name in SHARED_OPTIONS:
-        if getattr(options, name) != getattr(usual, name):
-            parts[name] = str(getattr(options, name))
+    own, others = flat(options), flat(usual)
+    parts |= {name: str(own[name]) for name in SHARED_OPTIONS if own[name] != others[name]}
     if encryption is not None:
         parts["encrypted"] = "true"
     if with_key:
@@ -102,7 +101,7 @@ def invitation(
 
 
 def joined(text: str, sender_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a channel that an invitation and its reader give.
+    """Return the arguments of a channel that an invitation and its reader give, by flat names.
 
     Raises:
         ValueError: as `join_arguments`, or the channel is encrypted and there is no key.

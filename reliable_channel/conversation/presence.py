@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from .._notifier import Notifier
+from ..diagnostics import MessageReconciled, RepairRequestReceived, SyncReceived
 from ..events import (
+    AnyEvent,
     EphemeralReceived,
-    Event,
     MessageReceived,
-    MessageReconciled,
     ParticipantSeen,
     ParticipantSilent,
-    RepairRequestReceived,
-    SyncReceived,
 )
 
 ROUNDS: Final = 7
@@ -63,7 +61,7 @@ class Presence:
         self,
         sender_id: str,
         sync_interval_ms: int,
-        emit: Callable[[Event], None],
+        emit: Callable[[AnyEvent], None],
         now_ms: Callable[[], int],
     ) -> None:
         self._sender_id = sender_id
@@ -84,7 +82,7 @@ class Presence:
         """Threshold of silence (ms); None if there are no sync messages."""
         return ROUNDS * self._interval_ms * max(2, 1 + len(self._present)) or None
 
-    def note(self, event: Event, now_ms: int) -> None:
+    def note(self, event: AnyEvent, now_ms: int) -> None:
         """Note the sign of life in an event, if there is one."""
         if isinstance(event, MessageReceived):
             self.heard(event.sender_id, "message", event.lamport_timestamp, now_ms)

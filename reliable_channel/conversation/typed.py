@@ -251,13 +251,13 @@ class TypedChannel(Generic[T]):
         message, as `Request.acknowledged` within `within_s` (s).
 
         Back-pressure: the call returns when the message is accepted, not when it is published. At
-        most `outgoing_buffer_limit` own messages can be unacknowledged; beyond that it raises
+        most `limits.outgoing_messages` own messages can be unacknowledged; beyond that it raises
         `OutgoingBufferFull`, and there is room again after the next `message_acknowledged`,
         `delivery_failed` or `send_failed`. With `state`, it also waits for the disk.
 
         Raises:
             EmptyContent: there is nothing to send.
-            ContentTooLong: it does not fit into a Waku message, or exceeds `max_payload_bytes`.
+            ContentTooLong: it does not fit into a Waku message, or exceeds `limits.payload_bytes`.
             EncryptionFailed: with `encryption_order="encrypt-then-sds"`; nothing was sent.
             OutgoingBufferFull: too many own messages are unacknowledged; send again later.
             NotAcknowledged: the message was accepted, and not acknowledged in time, or failed.

@@ -10,16 +10,14 @@ from typing import Final, Protocol
 
 from .._contracts.repair_policies import RepairPolicy
 from .._contracts.state_store import Saved
+from ..diagnostics import MessageRejected, PendingEventsDropped, RejectionReason
 from ..errors import OutgoingBufferFull, StateError
 from ..events import (
+    AnyEvent,
     EphemeralDropped,
-    Event,
     MessageReceived,
-    MessageRejected,
     MessageStored,
-    PendingEventsDropped,
     RateLimitReached,
-    RejectionReason,
     SendingMessage,
     StateRolledBack,
 )
@@ -177,17 +175,17 @@ class Engine:
         )
         self.limit: Final = (
             RateLimit(
-                messages_per_epoch=options.rate_limit_messages_per_epoch,
-                epoch_period_s=options.rate_limit_epoch_period_s,
+                messages_per_epoch=options.rate_limit.messages_per_epoch,
+                epoch_period_s=options.rate_limit.epoch_period_s,
                 spent=spent,
                 in_hand=lambda: self.outbox.in_hand,
             )
-            if options.rate_limit_enabled
+            if options.rate_limit.enabled
             else None
         )
         self._rate_limited_until_ms = 0
         self._handled = RecentSet[bytes](HANDLED_HASHES)
-        self._events: list[Event | Logged] = []
+        self._events: list[AnyEvent | Logged] = []
         self._accepted: Accepted | None = None
         self._echoes = 0
         self._cancelled = RecentSet[str](CANCELLED_REMEMBERED)
@@ -237,7 +235,7 @@ class Engine:
             raise OutgoingBufferFull(
                 f"the message has {messages} segments, and {self.core.capacity_left} more own "
                 "messages may wait for an acknowledgement; send again later, or raise "
-                "outgoing_buffer_limit"
+                "limits.outgoing_messages"
             )
         return segments
 
@@ -284,8 +282,7 @@ class Engine:
         message_id = self.core.send_ephemeral(content, now_ms, timestamp_ns=now_ns)
         refusal = None if self.limit is None else self.limit.refuses_ephemeral(now_ms)
         if refusal is not None:
-            for _ in self.core.outgoing():
-                pass  # it was all that waited here
+            self.core.outgoing()  # it was all that waited here
             self._events.append(EphemeralDropped(message_id, refusal))
         return message_id
 
@@ -302,11 +299,11 @@ class Engine:
             self._events += self._translation.refused(message_id, CANCELLED)
         return bool(pending)
 
-    def confirm(self, event: Event) -> bool:
+    def confirm(self, event: AnyEvent) -> bool:
         """The application has handled an event; return whether that changes anything."""
         return self._pending_events is not None and self._pending_events.confirm(event)
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: AnyEvent) -> None:
         """Emit an event of the runtime's own, in its turn."""
         self._events.append(event)
 
@@ -372,7 +369,8 @@ class Engine:
     def listened(self, at_ms: int) -> None:
         """The transport was listened to. Written with the next step: a quiet channel writes
         nothing."""
-        self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
+        if self._recorder.records:
+            self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
 
     def is_known(self, message_hash: bytes) -> bool:
         """Whether a message in Store is own, came by itself, or was handled."""
@@ -494,7 +492,7 @@ class Engine:
             events += self._translation.public(event, now_ms)
         if self._pending_events is not None and (dropped := self._pending_events.newly_dropped()):
             events.append(PendingEventsDropped(dropped))
-        outgoing, accepted = list(core.outgoing()), self._accepted
+        outgoing, accepted = core.outgoing(), self._accepted
         if self.unwritten is None:
             if not (events or outgoing):
                 return ()
@@ -517,7 +515,7 @@ class Engine:
         """The write is over, or was not tried; return the steps whose events are due."""
         unwritten = self.unwritten
         assert unwritten is not None
-        reports: list[Event | None] = [unwritten.reading_failed()]
+        reports: list[AnyEvent | None] = [unwritten.reading_failed()]
         if failure is not None:
             reports.append(unwritten.failed(failure, now_ms))
         elif tried:

@@ -12,8 +12,8 @@ from typing import Final
 
 from ..events import (
     AcknowledgementSource,
+    AnyEvent,
     DeliveryFailed,
-    Event,
     HistoryEntry,
     MessageAcknowledged,
     MessageLost,
@@ -37,7 +37,7 @@ REPORTS: Final = (MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
 _BY_NAME: Final[dict[str, type[Report]]] = {kind.wire_name: kind for kind in REPORTS}
 
 
-Key = tuple[str, str] | Event
+Key = tuple[str, str] | AnyEvent
 """An event by its kind and message id, or itself where it has none; it may be a copy."""
 
 
@@ -72,7 +72,7 @@ class PendingEvents:
         }
         self.account(event, (self._number(event.message_id, values),))
 
-    def account(self, event: Event, numbers: tuple[int, ...]) -> None:
+    def account(self, event: AnyEvent, numbers: tuple[int, ...]) -> None:
         """An event is about to be emitted that accounts for deliveries."""
         if not numbers:
             return
@@ -82,13 +82,13 @@ class PendingEvents:
         if self._rows > PENDING_EVENTS_LIMIT:
             self._drop_oldest(self._rows - PENDING_EVENTS_LIMIT + PENDING_EVENTS_LIMIT // 10)
 
-    def confirm(self, event: Event) -> bool:
+    def confirm(self, event: AnyEvent) -> bool:
         """The application has handled an event; return whether it was unconfirmed."""
         numbers = self._numbers.pop(_key(event), ())
         self._forget(numbers)
         return bool(numbers)
 
-    def restore(self, rows: Sequence[Row], log: MessageLog) -> Iterator[tuple[Event, int]]:
+    def restore(self, rows: Sequence[Row], log: MessageLog) -> Iterator[tuple[AnyEvent, int]]:
         """What is unconfirmed from before a restart, in order, with its numbers. Messages that
         retention has trimmed meanwhile are left out."""
         for number, message_id, values in sorted(rows, key=lambda row: int(row[0] or 0)):
@@ -126,7 +126,7 @@ class PendingEvents:
             self._recorder.delete(PENDING_EVENTS, number)
 
 
-def _key(event: Event) -> Key:
+def _key(event: AnyEvent) -> Key:
     message_id = getattr(event, "message_id", None)
     return (event.wire_name, message_id) if isinstance(message_id, str) else event
 

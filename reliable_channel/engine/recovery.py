@@ -92,7 +92,7 @@ class Repairs:
             if len(self._plans) > self._most:
                 self.plans(now_ms)
         self._reads_store = False
-        if self._agenda.is_due(Slot.RECOVERY, now_ms):
+        if self._agenda.next_ms is not None and self._agenda.is_due(Slot.RECOVERY, now_ms):
             for message_id in self._asks.until(now_ms, len(self._asks)):
                 self._ask(self._plans[message_id], now_ms)
 

@@ -7,15 +7,9 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ..diagnostics import MessagePossiblyAcknowledged
 from ..errors import StateError
-from ..events import (
-    DeliveryFailed,
-    MessageAcknowledged,
-    MessagePossiblyAcknowledged,
-    MessageSent,
-    SendFailed,
-    SendProgress,
-)
+from ..events import DeliveryFailed, MessageAcknowledged, MessageSent, SendFailed, SendProgress
 from ..sds.changes import NO_RECORDER, Recorder, Row, Table
 
 REQUESTS: Final = Table("requests", (("request_id", "TEXT"), ("message_ids", "TEXT")))
@@ -65,10 +59,10 @@ class _Request:
     acknowledged: int = 0
     failed: bool = False
     pending: int = 0
+    total: int = field(init=False)
 
-    @property
-    def total(self) -> int:
-        return len(self.message_ids)
+    def __post_init__(self) -> None:
+        self.total = len(self.message_ids)
 
 
 class Requests:
@@ -89,7 +83,7 @@ class Requests:
         """Follow a request."""
         request = _Request(request_id, tuple(message_ids), pending=len(message_ids))
         self._by_message.update(dict.fromkeys(message_ids, request))
-        if self._recorder is not NO_RECORDER:
+        if self._recorder.records:
             self._recorder.put(REQUESTS, request_id, json.dumps(request.message_ids))
 
     def withdrawn(self, message_ids: Sequence[str]) -> None:
@@ -104,7 +98,8 @@ class Requests:
         if request is None or request.sent == request.total:
             return
         request.sent += 1
-        self._record(request)
+        if self._recorder.records:
+            self._record(request)
         if request.total > 1:
             yield self._progress(request, "sent", request.sent)
         if request.sent == request.total:
@@ -165,6 +160,8 @@ class Requests:
     def _finish(self, message_id: str) -> None:
         request = self._by_message.pop(message_id)
         request.pending -= 1
+        if not self._recorder.records:
+            return
         if request.pending:
             self._record(request)
         else:

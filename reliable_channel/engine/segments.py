@@ -6,17 +6,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
+from ..diagnostics import SegmentDiscarded
 from ..errors import ContentTooLong
-from ..events import (
-    Event,
-    MessageReceived,
-    PayloadDropped,
-    ReceiveProgress,
-    SegmentDiscarded,
-)
-from ..options import ChannelOptions
+from ..events import AnyEvent, MessageReceived, PayloadDropped, ReceiveProgress
+from ..options import SEGMENT_SIZE_BYTES, ChannelOptions
 from ..sds.agenda import Agenda, Slot
 from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Value
+from ..sds.declared import known
 from ..sds.log.log import MessageLog
 from ..segmentation import (
     LAYOUTS,
@@ -44,7 +40,7 @@ BARE: Final = "bare"
 class Emitted(NamedTuple):
     """An event, and the deliveries that it accounts for: none while they wait for others."""
 
-    event: Event
+    event: AnyEvent
     numbers: tuple[int, ...] = ()
 
 
@@ -174,7 +170,7 @@ class Segments:
         """Cut a payload, unless it goes bare, and would not be taken for a segment there.
 
         Raises:
-            ContentTooLong: the payload is longer than `max_payload_bytes`.
+            ContentTooLong: the payload is longer than `limits.payload_bytes`.
         """
         if not payload:
             return [payload]  # the core says why not
@@ -183,7 +179,7 @@ class Segments:
             return [payload]
         if len(payload) > self._max_payload_bytes:
             raise ContentTooLong(
-                f"{len(payload)} bytes; max_payload_bytes is {self._max_payload_bytes}"
+                f"{len(payload)} bytes; limits.payload_bytes is {self._max_payload_bytes}"
             )
         try:
             return (self._form or self._default).split(payload)
@@ -255,9 +251,9 @@ def segmentation_of(
     return Segments(
         layout,
         follows_form=options.follows_segment_form,
-        segment_size_bytes=options.segment_size_bytes,
-        max_payload_bytes=options.max_payload_bytes,
-        max_message_bytes=options.max_message_bytes,
+        segment_size_bytes=known(options.segment_size_bytes, SEGMENT_SIZE_BYTES),
+        max_payload_bytes=options.limits.payload_bytes,
+        max_message_bytes=options.sds_options().max_message_bytes,
         reconstruction_timeout_ms=options.segment_reconstruction_timeout_ms,
         log=log,
         recorder=recorder,
@@ -288,7 +284,7 @@ def _numbers(tokens: tuple[object, ...]) -> tuple[int, ...]:
     return tuple(token.number for token in tokens if isinstance(token, _Place))
 
 
-def _event(outcome: SegmentOutcome) -> Event:
+def _event(outcome: SegmentOutcome) -> AnyEvent:
     match outcome:
         case SegmentProgress():
             return ReceiveProgress(

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..events import ConnectionStatus, NodeHealth, TopicHealth
+from ..diagnostics import NodeHealth, TopicHealth
+from ..events import ConnectionStatus
 from ..sds.statistics import SdsStatistics
 
 

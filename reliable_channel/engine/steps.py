@@ -6,12 +6,12 @@ written it is withdrawn, and not emitted.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ..errors import StateError
-from ..events import Event, MessageSent, SendProgress, StateDegraded, StateRecovered
+from ..events import AnyEvent, MessageSent, SendProgress, StateDegraded, StateRecovered
 from ..sds.changes import Changes
 from ..sds.events import Outgoing, OutgoingKind, SyncSent
 from .archive_overlay import ArchiveOverlay
@@ -36,8 +36,8 @@ class Step:
     """What an input led to: to be written first, then emitted and broadcast."""
 
     changes: Changes
-    events: list[Event | Logged]
-    outgoing: list[Outgoing]
+    events: list[AnyEvent | Logged]
+    outgoing: Sequence[Outgoing]
     accepted: Accepted | None = None
     """The own message that is withdrawn if the step cannot be written."""
 

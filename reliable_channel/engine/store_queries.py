@@ -84,7 +84,7 @@ class StoreQueries:
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to ask for."""
-        return not (self.must_catch_up or self._core.is_missing_something)
+        return self._catch_up_from_ms is None and not self._core.is_missing_something
 
     def catch_up(self, since_ms: int) -> None:
         """Fetch all that was stored since `since_ms` in the next round."""

@@ -6,7 +6,7 @@ the given function, and never waits. After each call its owner writes `changes()
 `events()` to the application and broadcasts `outgoing()`.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -197,11 +197,11 @@ class SyncCore(Protocol):
         """Do all that is due."""
         ...
 
-    def events(self) -> Iterator[SdsEvent]:
-        """Hand out all that happened. Each message of others is delivered once."""
+    def events(self) -> Sequence[SdsEvent]:
+        """Hand out all that happened since the last call. Each message is delivered once."""
         ...
 
-    def outgoing(self) -> Iterator[Outgoing]:
+    def outgoing(self) -> Sequence[Outgoing]:
         """Hand out all that must be broadcast, in order."""
         ...
 

@@ -9,15 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from ..diagnostics import MessagePossiblyAcknowledged, MessageRejected
 from ..events import (
+    AnyEvent,
     DeliveryFailed,
     EphemeralReceived,
-    Event,
     MessageAcknowledged,
     MessageLost,
-    MessagePossiblyAcknowledged,
     MessageReceived,
-    MessageRejected,
 )
 from ..sds.changes import Row
 from ..sds.events import SdsEvent
@@ -52,7 +51,7 @@ class Translation:
         self._pending_events = pending_events
         self._opens_contents = opens_contents
 
-    def public(self, event: SdsEvent, now_ms: int) -> Iterable[Event]:
+    def public(self, event: SdsEvent, now_ms: int) -> Iterable[AnyEvent]:
         """What an event of the core means to the application."""
         match event:
             case MessageReceived():
@@ -71,28 +70,28 @@ class Translation:
 
     def decrypted(
         self, to_decrypt: EncryptedDelivery, content: bytes, now_ms: int
-    ) -> Iterable[Event]:
+    ) -> Iterable[AnyEvent]:
         """What a decrypted message completes."""
         return self._joined(replace(to_decrypt.event, content=content), to_decrypt.number, now_ms)
 
     def undecryptable(
         self, rejected: MessageRejected, to_decrypt: EncryptedDelivery
-    ) -> Iterable[Event]:
+    ) -> Iterable[AnyEvent]:
         """A delivered message cannot be decrypted."""
         return self._accounted([Emitted(rejected, (to_decrypt.number,))])
 
-    def refused(self, message_id: str, reason: str) -> Iterable[Event]:
+    def refused(self, message_id: str, reason: str) -> Iterable[AnyEvent]:
         """An own message will never go out."""
         failed = self._requests.refused(message_id, reason)
         return () if failed is None else self._reported(failed)
 
-    def on_deadline(self, now_ms: int) -> Iterable[Event]:
+    def on_deadline(self, now_ms: int) -> Iterable[AnyEvent]:
         """Incomplete payloads that took too long."""
         return self._accounted(self._segmentation.on_deadline(now_ms))
 
     def again(
         self, pending: Sequence[Row], log: MessageLog, now_ms: int
-    ) -> Iterator[Iterable[Event]]:
+    ) -> Iterator[Iterable[AnyEvent]]:
         """The events that were pending before a restart, one after the other."""
         assert self._pending_events is not None
         for event, number in self._pending_events.restore(pending, log):
@@ -103,7 +102,7 @@ class Translation:
 
     def _passed_on(
         self, event: MessageReceived | EphemeralReceived, number: int, now_ms: int
-    ) -> Iterable[Event]:
+    ) -> Iterable[AnyEvent]:
         if not self._opens_contents:
             return self._joined(event, number, now_ms)
         self.to_decrypt.append(EncryptedDelivery(event, number))
@@ -111,12 +110,12 @@ class Translation:
 
     def _joined(
         self, event: MessageReceived | EphemeralReceived, number: int, now_ms: int
-    ) -> Iterable[Event]:
+    ) -> Iterable[AnyEvent]:
         if isinstance(event, EphemeralReceived):
             return (event,)
         return self._accounted(self._segmentation.join(event, now_ms, number))
 
-    def _accounted(self, emitted: Iterable[Emitted]) -> Iterable[Event]:
+    def _accounted(self, emitted: Iterable[Emitted]) -> Iterable[AnyEvent]:
         """Note which events account for which deliveries."""
         if self._pending_events is None:
             return [event for event, _ in emitted]
@@ -126,7 +125,7 @@ class Translation:
             events.append(event)
         return events
 
-    def _reported(self, *events: Event) -> Sequence[Event]:
+    def _reported(self, *events: AnyEvent) -> Sequence[AnyEvent]:
         """Note the reports that the application must not miss."""
         if self._pending_events is not None:
             for event in events:

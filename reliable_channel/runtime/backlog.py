@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..events import (
+    AnyEvent,
     DeliveryFailed,
     EphemeralReceived,
-    Event,
     MessageAcknowledged,
     MessageLost,
     MessageReceived,
@@ -31,7 +31,7 @@ ContentOf = Callable[[str], bytes | None]
 """The payload of a message in the log, by its id; None where the log no longer has it."""
 
 
-def content_bytes(event: Event) -> int:
+def content_bytes(event: AnyEvent) -> int:
     """The memory that an event's content takes; all else of an event is small."""
     return len(event.content) if isinstance(event, (MessageReceived, EphemeralReceived)) else 0
 
@@ -41,7 +41,7 @@ class _Kept:
     """An event, and its number in the stream; its content may be in the log instead."""
 
     number: int
-    event: Event
+    event: AnyEvent
     in_log: bool
 
 
@@ -64,7 +64,7 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def add(self, number: int, event: Event) -> int:
+    def add(self, number: int, event: AnyEvent) -> int:
         """Add the newest event; return how many old ones were dropped for it."""
         in_log = False
         if isinstance(event, MessageReceived):
@@ -88,7 +88,7 @@ class Backlog:
         """The number in the stream of the event at a place."""
         return self._kept[place].number
 
-    def event(self, place: int) -> Event | None:
+    def event(self, place: int) -> AnyEvent | None:
         """The event at a place; None where the log no longer has its content."""
         kept = self._kept[place]
         if not kept.in_log:

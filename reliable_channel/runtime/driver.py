@@ -1,17 +1,18 @@
-"""The one owner of an engine: ends its steps, emits what is due, and keeps its time."""
+"""The one owner of a channel's engine: what its tasks share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from .._notifier import Notifier
+from ..engine import driver
+from ..engine.driver import Wake
 from ..engine.engine import Engine
 from ..engine.logged import Logged
 from ..engine.outbox import Item
-from ..engine.steps import Step
 from ..engine.sync_core import Arrival
-from ..events import Event
+from ..events import AnyEvent
 from ..transport.base import Envelope, Received, Source
 from .event_log import EventLog
 from .event_stream import EventStream
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     from .journal import Journal
 
 
-class Driver:
-    """What the tasks of a channel share. No method but `run` waits, so that a step is whole between
-    two awaits of any task."""
+class Driver(driver.Driver[Received]):
+    """Drives an engine in real time. No method but `run` waits."""
 
     def __init__(
         self,
@@ -36,20 +36,15 @@ class Driver:
         observers: Observers | None,
         log: EventLog,
     ) -> None:
-        self.engine = engine
-        self.now_ns = now_ns
+        super().__init__(engine, now_ns)
         self.sync_status = SyncStatusWatch(engine.core)
         self.to_send: Final = Notifier()
-        """Messages wait for the transport."""
         self.to_write: Final = Notifier()
-        """Steps wait for the state writer."""
-        self.to_open: Final = Notifier()
-        """Delivered contents wait to be decrypted."""
+        self.to_decrypt: Final = Notifier()
         self.to_fetch: Final = Notifier()
-        """There is something to ask Store for."""
         self.to_catch_up: Final = Notifier()
-        """There is, and it does not wait until what was asked for last is looked for again."""
-        self.notice: Callable[[Event, int], None] = lambda event, now_ms: None
+        """There is something to ask Store for at once."""
+        self.notice: Callable[[AnyEvent, int], None] = lambda event, now_ms: None
         """Called with each event and the time (ms) after its readers can get it."""
         self.drained: Final = Notifier()
         """The outbox is empty."""
@@ -60,51 +55,22 @@ class Driver:
         self._earlier_deadline = Notifier()
         self._rings_at_ms: int | None = None
 
-    def now_ms(self) -> int:
-        """Wall-clock time in milliseconds."""
-        return self.now_ns() // 1_000_000
-
-    def finish(self, now_ms: int | None = None) -> None:
-        """End a step of the engine."""
-        engine = self.engine
-        if now_ms is None:
-            now_ms = self.now_ms()
-        if steps := engine.end_step(now_ms):
-            self.release(steps, now_ms)
-        if engine.unwritten and engine.unwritten.wakes_writer:
-            self.to_write.notify()
-        if engine.to_decrypt:
-            self.to_open.notify()
-        if engine.core.is_missing_something:
-            self.to_fetch.notify()
-        self.sync_status.notify()
-        due_ms = engine.next_deadline_ms()
-        if due_ms is not None and (self._rings_at_ms is None or due_ms < self._rings_at_ms):
-            self._rings_at_ms = due_ms
-            self._earlier_deadline.notify()
-
-    def received(self, data: bytes, received: Received) -> Arrival:
+    def take(self, data: bytes, received: Received) -> Arrival:
         """Hand the engine a message that arrived, decrypted."""
-        now_ms, from_store = self.now_ms(), received.source is Source.STORE
-        arrival = self.engine.receive(
+        return self.received(
             data,
-            now_ms,
+            received,
             message_hash=received.message_hash,
             timestamp_ns=received.timestamp_ns,
-            from_store=from_store,
+            from_store=received.source is Source.STORE,
         )
-        if self._journal is not None:
-            self._journal.came(data, received, arrival.outcome.value, now_ms)
-        self.finish(now_ms)
-        return arrival
 
     def published(self, item: Item, envelope: Envelope) -> None:
         """Note that the transport took a message."""
-        now_ms, outgoing = self.now_ms(), item.outgoing
         if self._journal is not None:
-            self._journal.went(outgoing.data, envelope, outgoing.kind.value, now_ms)
-        self.engine.dispatched(item, envelope.message_hash, envelope.timestamp_ns, now_ms)
-        self.finish(now_ms)
+            outgoing = item.outgoing
+            self._journal.went(outgoing.data, envelope, outgoing.kind.value, self.now_ms())
+        self.dispatched(item, envelope.message_hash, envelope.timestamp_ns)
 
     def catch_up(self, since_ms: int) -> None:
         """Fetch all that was stored since then, as soon as Store answers."""
@@ -112,24 +78,20 @@ class Driver:
         self.to_fetch.notify()
         self.to_catch_up.notify()
 
-    def emit(self, event: Event) -> None:
-        """Emit an event of the runtime's own, after those that wait to be written."""
-        self.engine.emit(event)
-        self.finish()
+    def finish(self, now_ms: int | None = None) -> None:
+        """End a step."""
+        super().finish(now_ms)
+        self.sync_status.notify()
 
-    def release(self, steps: Sequence[Step], now_ms: int) -> None:
-        """Emit the events of steps, and have their messages sent."""
-        for step in steps:
-            for event in step.events:
-                if isinstance(event, Logged):
-                    assert self._journal is not None
-                    self._journal.logged(event, now_ms)
-                else:
-                    self.emit_now(event, now_ms)
-            if step.outgoing:
-                self.to_send.notify_one()
+    def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
+        """Show an event, and the journal alone what it notes of the log."""
+        if isinstance(event, Logged):
+            assert self._journal is not None
+            self._journal.logged(event, now_ms)
+        else:
+            self.emit_now(event, now_ms)
 
-    def emit_now(self, event: Event, now_ms: int) -> None:
+    def emit_now(self, event: AnyEvent, now_ms: int) -> None:
         """Show an event to the journal, the observers and the readers, at once."""
         if self._journal is not None:
             self._journal.event(event, now_ms)
@@ -140,13 +102,36 @@ class Driver:
         self._stream.emit(event)
         self.notice(event, now_ms)
 
+    def wake(self, wake: Wake) -> None:
+        """Wake a task; of those that send, one."""
+        if wake is Wake.SEND:
+            self.to_send.notify_one()
+        elif wake is Wake.WRITE:
+            self.to_write.notify()
+        elif wake is Wake.DECRYPT:
+            self.to_decrypt.notify()
+        else:
+            self.to_fetch.notify()
+
+    def ring_at(self, due_ms: int, now_ms: int) -> None:
+        """Wake the timer if this is before what it waits for."""
+        if self._rings_at_ms is None or due_ms < self._rings_at_ms:
+            self._rings_at_ms = due_ms
+            self._earlier_deadline.notify()
+
+    def note_received(
+        self, data: bytes, arrived: Received, arrival: Arrival, now_ms: int, *, from_store: bool
+    ) -> None:
+        """Write it into the journal."""
+        if self._journal is not None:
+            self._journal.came(data, arrived, arrival.outcome.value, now_ms)
+
     async def run(self) -> None:
         """Call the engine at its deadlines, for ever."""
         while True:
             self._rings_at_ms = self.engine.next_deadline_ms()
             if (wait_ns := self._rings_in_ns()) is not None and wait_ns <= 0:
-                self.engine.on_deadline(self.now_ms())
-                self.finish()
+                self.on_deadline(self.now_ms())
                 await anyio.lowlevel.checkpoint()
             else:
                 await self._until_it_rings()

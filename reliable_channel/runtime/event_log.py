@@ -12,32 +12,34 @@ from enum import Enum
 from typing import Final
 
 from .._terminal_text import printable
-from ..events import (
-    ConnectionStatusChanged,
-    DeliveryFailed,
-    Event,
+from ..diagnostics import (
     JournalDegraded,
     LogDiffers,
-    MessageForged,
-    MessageLost,
     NodeHealth,
     NodeHealthChanged,
     ObserverSetAside,
     ObserverSlow,
     PendingEventsDropped,
-    RateLimitReached,
     ReaderFellBehind,
+    TransportDegraded,
+    TransportRecovered,
+)
+from ..events import (
+    AnyEvent,
+    ConnectionStatusChanged,
+    DeliveryFailed,
+    MessageForged,
+    MessageLost,
+    RateLimitReached,
     SendFailed,
     StateDegraded,
     StateRecovered,
     StateRolledBack,
-    TransportDegraded,
-    TransportRecovered,
 )
 from ..transport.addresses import masked_text
 
 LOGGER: Final = logging.getLogger("reliable_channel")
-LEVELS: Final[Mapping[type[Event], int]] = {
+LEVELS: Final[Mapping[type[AnyEvent], int]] = {
     **dict.fromkeys(
         (
             DeliveryFailed,
@@ -73,7 +75,7 @@ class EventLog:
         self._is_open = False
         self._extra = {"channel_id": channel_id, "sender_id": sender_id}
 
-    def event(self, event: Event) -> None:
+    def event(self, event: AnyEvent) -> None:
         """Log an event. Without a handler for its level, this is one look-up."""
         level = LEVELS.get(type(event), logging.DEBUG)
         if LOGGER.isEnabledFor(level):
@@ -98,13 +100,13 @@ class EventLog:
         LOGGER.log(level, "%s: %s", printable(self._name), text, extra=extra)
 
 
-def described(event: Event) -> str:
+def described(event: AnyEvent) -> str:
     """An event in one line, with the size of its payload in place of the payload."""
     if isinstance(event, ReaderFellBehind):
         return (
             f"{event.readers} reader(s) of events() fell behind, the slowest by {event.unread} "
             "events; the channel goes on, and messages follow from the log. Handle events faster, "
-            "raise event_buffer_limit, or close readers that you left: "
+            "raise limits.events, or close readers that you left: "
             "`async with channel.events() as events`"
         )
     if isinstance(event, PendingEventsDropped):

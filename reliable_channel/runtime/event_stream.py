@@ -12,7 +12,7 @@ from weakref import WeakSet
 import anyio
 
 from .._notifier import Notifier
-from ..events import Event, EventsMissed
+from ..events import AnyEvent, EventsMissed
 from .backlog import LASTING, Backlog, content_bytes
 
 BUFFER_LIMIT_BYTES: Final = 64 * 1024 * 1024
@@ -50,7 +50,7 @@ class EventStream:
         limit: int,
         backlog: Backlog,
         *,
-        confirm: Callable[[Event], object] | None = None,
+        confirm: Callable[[AnyEvent], object] | None = None,
         fell_behind: Callable[[int, int], object] = lambda readers, unread: None,
     ) -> None:
         self.confirm: Final = confirm
@@ -59,7 +59,7 @@ class EventStream:
         self._limit = limit
         self._backlog = backlog
         self._fell_behind = fell_behind
-        self._buffer: deque[tuple[Event, Cursor, int]] = deque()
+        self._buffer: deque[tuple[AnyEvent, Cursor, int]] = deque()
         """The newest events, each with the place after it and the bytes of its content."""
         self._buffer_bytes = 0
         self._start = Cursor()
@@ -72,7 +72,7 @@ class EventStream:
         self._changed = Notifier()
         self._closed = False
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: AnyEvent) -> None:
         """Add an event for every reader."""
         events, lasting = self._end
         self._end = end = Cursor(events + 1, lasting + isinstance(event, LASTING))
@@ -110,7 +110,7 @@ class EventStream:
         """Events that the slowest reader has not read."""
         return max((self._end.events - r.place.events for r in self._readers), default=0)
 
-    async def next(self, reader: "EventReader") -> Event:
+    async def next(self, reader: "EventReader") -> AnyEvent:
         """Wait for a reader's next event.
 
         Raises:
@@ -143,7 +143,7 @@ class EventStream:
         if reader.claims and reader.place > self._unread:
             self._unread = reader.place
 
-    def _from_backlog(self, reader: "EventReader") -> Event | None:
+    def _from_backlog(self, reader: "EventReader") -> AnyEvent | None:
         """The next event of a reader behind the buffer; None where the buffer has it."""
         event = None
         while event is None and self._account(reader) < len(self._backlog):
@@ -196,7 +196,7 @@ class EventStream:
         while self._start.events < needed:
             self._take_oldest()
 
-    def _take_oldest(self) -> Event:
+    def _take_oldest(self) -> AnyEvent:
         event, self._start, size = self._buffer.popleft()
         self._buffer_bytes -= size
         return event
@@ -219,7 +219,7 @@ class EventStream:
             self._fell_behind(len(slow), self._end.events - slowest)
 
 
-class EventReader(AsyncIterator[Event]):
+class EventReader(AsyncIterator[AnyEvent]):
     """Events of a channel in their order, until the channel or the reader is closed.
 
     Iterate over it with `async for`. In `async with`, it is closed at the end of the block, also
@@ -237,13 +237,13 @@ class EventReader(AsyncIterator[Event]):
         """Whether an event that this reader has read is read."""
         self._stream = stream
         self._confirm = confirm
-        self._given: Event | None = None
+        self._given: AnyEvent | None = None
         self.is_closed = False
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> AnyEvent:
         """Confirm the event before, and wait for the next one."""
         if self._given is not None:
             if self._stream.confirm is not None:

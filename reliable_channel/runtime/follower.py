@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final, Self
 
 from ..engine.segments import Segmentation
-from ..events import Event, MessageReceived, SendingMessage
+from ..events import AnyEvent, MessageReceived, SendingMessage
 from ..sds.log.entry import LogEntry
 from ..sds.log.log import MessageLog
 from .event_stream import EventReader
@@ -27,7 +27,7 @@ Open = Callable[[bytes], Awaitable[bytes | None]]
 """Opens the content of a log entry; None where the key does not open it."""
 
 
-class Follower(AsyncIterator[Event]):
+class Follower(AsyncIterator[AnyEvent]):
     """A snapshot of the log, and an iterator over the events after it. Use it in `async with`.
 
     A message is in `snapshot` or among the events, never in both. Long payloads are whole in both;
@@ -83,7 +83,7 @@ class Follower(AsyncIterator[Event]):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> AnyEvent:
         """Wait for the next event."""
         while True:
             event = await anext(self._reader)
@@ -97,7 +97,7 @@ class Follower(AsyncIterator[Event]):
                 return await self._own(event, self._log)
             return event
 
-    async def _own(self, event: SendingMessage, log: MessageLog) -> Event:
+    async def _own(self, event: SendingMessage, log: MessageLog) -> AnyEvent:
         """Return the own message that an event announces; the event itself if it was evicted."""
         first = log.get(event.message_id)
         if first is None:

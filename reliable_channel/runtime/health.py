@@ -3,10 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from ..events import (
-    ConnectionStatus,
-    ConnectionStatusChanged,
-    Event,
+from ..diagnostics import (
     NodeHealth,
     NodeHealthChanged,
     NodeState,
@@ -15,6 +12,7 @@ from ..events import (
     TransportDegraded,
     TransportRecovered,
 )
+from ..events import AnyEvent, ConnectionStatus, ConnectionStatusChanged
 from ..transport.base import Transport, nodes_changed, nodes_of
 
 Cause = Literal["failure", "silence"]
@@ -28,7 +26,7 @@ class Health:
     def __init__(
         self,
         now_ms: Callable[[], int],
-        emit: Callable[[Event], None],
+        emit: Callable[[AnyEvent], None],
         components: Sequence[str] = ("send", "receive", "store"),
         *,
         content_topic: str,

@@ -16,7 +16,7 @@ from threading import Thread
 from typing import Final, NamedTuple, Self
 
 from ..engine.logged import Logged
-from ..events import Event, record
+from ..events import AnyEvent, record
 from ..sds.log.log import MessageLog
 from ..transport.base import Envelope, Received
 from .journal_packing import Packer
@@ -152,7 +152,7 @@ class Journal:
             }
         )
 
-    def event(self, event: Event, at_ms: int) -> None:
+    def event(self, event: AnyEvent, at_ms: int) -> None:
         """Note an event."""
         values = record(event, at_ms)
         content = getattr(event, "content", None)

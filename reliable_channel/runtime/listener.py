@@ -38,7 +38,7 @@ class Intake:
                 # Not remembered: a key that opens it may yet come (rotation), and Store give it
                 # again.
                 return Arrival(Outcome.REJECTED)
-        return self._driver.received(payload, received)
+        return self._driver.take(payload, received)
 
 
 class Listener:
@@ -65,6 +65,7 @@ class Listener:
                 continue
             self._backoff.reset()
             outage = self._health.succeeded("receive") is not None
+            now_ms = self._driver.now_ms()
             for received in batch.messages:
                 arrival = await self._intake.take(received)
                 if confirmation.came_live(received.message_hash, arrival):
@@ -73,6 +74,6 @@ class Listener:
                 engine.counters.outages += outage
                 engine.counters.gaps += bool(batch.gap)
                 self._driver.catch_up(self._last_look_ms)
-            self._last_look_ms = self._driver.now_ms()
-            engine.listened(self._last_look_ms)
+            self._last_look_ms = now_ms
+            engine.listened(now_ms)
             await self._wiring.writable()

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from .._contracts.plugin_code import SLOW_S
-from ..events import Event, ObserverSetAside, ObserverSlow
+from ..diagnostics import ObserverSetAside, ObserverSlow
+from ..events import AnyEvent
 from ..health import ChannelHealth
 
 Observe = Callable[..., object]
@@ -29,7 +30,7 @@ class Observers:
         self._now_s = now_s
         self._slow: set[str] = set()
 
-    def emit(self, event: Event, at_ms: int) -> Iterator[ObserverSetAside | ObserverSlow]:
+    def emit(self, event: AnyEvent, at_ms: int) -> Iterator[ObserverSetAside | ObserverSlow]:
         """Show them an event; return those that failed at it or took long."""
         for observer in tuple(self._observers):
             plugin, observe = observer

@@ -107,8 +107,7 @@ class Publisher:
 
     def _refuse(self, item: Item, reason: str) -> None:
         self._engine.outbox.done()
-        self._engine.refused(item.outgoing, reason)
-        self._driver.finish()
+        self._driver.refused(item.outgoing, reason)
 
     def _keep(self, item: Item, envelope: Envelope) -> None:
         """See that a message that the node did not take goes again, where it is to."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
-from dataclasses import asdict
 from functools import partial
 from random import Random
 from time import monotonic_ns, time_ns
@@ -14,6 +13,8 @@ from anyio.abc import TaskGroup
 from .._contracts.signing import Signing
 from .._message_log import Log
 from .._monotonic_wall_clock import MonotonicWallClock
+from ..config import flat
+from ..diagnostics import JournalDegraded, ReaderFellBehind
 from ..engine.engine import Engine, is_restart, spent_in
 from ..engine.rate_limit import Budget
 from ..engine.requests import Accepted
@@ -21,7 +22,7 @@ from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
 from ..engine.sync_core import CoreContext, Policies, SyncCore
 from ..errors import StateCorrupt
-from ..events import Event, JournalDegraded, ReaderFellBehind
+from ..events import AnyEvent
 from ..explanation import Explanation
 from ..health import ChannelHealth
 from ..options import ChannelOptions
@@ -84,7 +85,7 @@ class Runtime:
         self._contents = contents
         self._state = state
         self._listen_from_ms = 0
-        self._holds: Callable[[Event], bool] = lambda event: False
+        self._holds: Callable[[AnyEvent], bool] = lambda event: False
         # Somebody's own clock, such as virtual time, need not keep pace with the computer's.
         elapsed_ns = monotonic_ns if now_ns is time_ns else lambda: 0
         clock = MonotonicWallClock(now_ns, elapsed_ns)
@@ -126,7 +127,7 @@ class Runtime:
             spent=spent,
         )
         self._stream = EventStream(
-            options.event_buffer_limit,
+            options.limits.events,
             Backlog(self._content),
             confirm=None if state is None else self._confirm_read,
             fell_behind=self._fell_behind,
@@ -183,7 +184,9 @@ class Runtime:
                 "away and start without it, or bring back a copy"
             ) from error
 
-    def attach(self, notice: Callable[[Event, int], None], holds: Callable[[Event], bool]) -> None:
+    def attach(
+        self, notice: Callable[[AnyEvent, int], None], holds: Callable[[AnyEvent], bool]
+    ) -> None:
         """Call `notice` with each event and its time (ms). Events that it `holds` are confirmed by
         `confirm` alone, not by their readers."""
         self._driver.notice, self._holds = notice, holds
@@ -243,8 +246,7 @@ class Runtime:
         if self._state is None:
             for outgoing in self.engine.outbox.undispatched():
                 reason = "the channel was closed before the transport took it"
-                self.engine.refused(outgoing, reason)
-                self._driver.finish()
+                self._driver.refused(outgoing, reason)
         if self._journal is not None:
             self._journal.closed(self._driver.now_ms())
         self._log.closed()
@@ -263,14 +265,11 @@ class Runtime:
             segments = engine.split(payload)
             engine.check_writable()
             if self._contents is None or not payload:
-                now_ns = driver.now_ns()
-                accepted = engine.send(segments, now_ns, idempotency_key)
+                accepted = driver.send(payload, segments, idempotency_key)
             else:
                 async with self._contents.in_order:
                     segments = await self._contents.encrypt(segments)
-                    now_ns = driver.now_ns()
-                    accepted = engine.send(segments, now_ns, idempotency_key)
-            driver.finish(now_ns // 1_000_000)
+                    accepted = driver.send(payload, segments, idempotency_key)
         if self._writer is None:
             await anyio.lowlevel.checkpoint()
         else:
@@ -283,14 +282,11 @@ class Runtime:
         """Accept an ephemeral message, or drop it with an event where the budget runs short."""
         if self._contents is not None and content:
             (content,) = await self._contents.encrypt([content])
-        message_id = self.engine.send_ephemeral(content, self._driver.now_ns())
-        self._driver.finish()
-        return message_id
+        return self._driver.send_ephemeral(content)
 
     async def cancel(self, message_ids: Sequence[str]) -> bool:
         """Stop publishing and retrying a request; return whether it was pending."""
-        was_pending = self.engine.cancel(message_ids)
-        self._driver.finish()
+        was_pending = self._driver.cancel(message_ids)
         if self._writer is not None:
             await self._writer.written()
         return was_pending
@@ -310,7 +306,7 @@ class Runtime:
             log if own else None,
         )
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: AnyEvent) -> None:
         """Emit an event that is found out from others, at once."""
         self._driver.emit_now(event, self._driver.now_ms())
 
@@ -318,9 +314,9 @@ class Runtime:
         """Wall-clock time (ms since 1970)."""
         return self._driver.now_ms()
 
-    async def confirm(self, event: Event) -> None:
+    async def confirm(self, event: AnyEvent) -> None:
         """The application has handled an event; return once that is written."""
-        self._confirm(event)
+        self._driver.confirm(event)
         if self._writer is not None:
             await self._writer.written()
 
@@ -364,7 +360,7 @@ class Runtime:
         if self._journal is not None and self._journal.gap is not None:
             warnings.append(f"journal: {self._journal.gap.reason}")
         status, unread = self.sync_status.current(), self._stream.behind
-        if unread > self.options.event_buffer_limit:
+        if unread > self.options.limits.events:
             warnings.append(f"a reader of events() is {unread} events behind")
         if status.different_from:
             lost = ", and no participant can repair that" if status.repair_failed else ""
@@ -396,19 +392,15 @@ class Runtime:
             at_ms=now_ms,
             wanted_from_ms=None if goes_on else self._listen_from_ms,
             log_length=len(log),
-            options=asdict(self.options),
+            options=flat(self.options),
             has_store=self._asks_store,
         )
         if goes_on:
             self._journal.restored(log, now_ms)
 
-    def _confirm_read(self, event: Event) -> None:
+    def _confirm_read(self, event: AnyEvent) -> None:
         if not self._holds(event):
-            self._confirm(event)
-
-    def _confirm(self, event: Event) -> None:
-        if self.engine.confirm(event):
-            self._driver.finish()
+            self._driver.confirm(event)
 
     def _journal_degraded(self, error: OSError) -> None:
         self._driver.emit_now(JournalDegraded(str(error)), self._driver.now_ms())

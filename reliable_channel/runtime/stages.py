@@ -152,15 +152,14 @@ class ContentStages:
         engine = driver.engine
         while True:
             while not engine.to_decrypt:
-                await driver.to_open.wait()
+                await driver.to_decrypt.wait()
             to_decrypt = engine.to_decrypt[0]
             try:
                 content = await self._decrypted(to_decrypt.event.content)
             except NotForUs as error:
-                engine.undecryptable(to_decrypt, str(error))
+                driver.undecryptable(to_decrypt, str(error))
             else:
-                engine.decrypted(to_decrypt, content, driver.now_ms())
-            driver.finish()
+                driver.decrypted(to_decrypt, content)
             engine.to_decrypt.popleft()
 
     async def open(self, content: bytes) -> bytes | None:

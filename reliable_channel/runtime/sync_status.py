@@ -70,7 +70,8 @@ class SyncStatusWatch:
     def notify(self) -> None:
         """Something happened."""
         self._version += 1
-        self._changed.notify()
+        if self._changed.waiting:
+            self._changed.notify()
 
     def close(self) -> None:
         """Let readers finish."""

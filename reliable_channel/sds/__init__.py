@@ -6,7 +6,7 @@ from .._lazy import lazy_names
 
 if TYPE_CHECKING:
     from .message import HistoryEntry, Message, MessageKind
-    from .options import JS_WAKU, Behaviour, Limits, RepairOptions, SdsOptions
+    from .options import JS_WAKU, Behaviour, CoreLimits, RepairOptions, SdsOptions
     from .profile import NIM, SPEC, WireProfile, wire_profile
     from .protocol import Arrival, Outcome, SdsProtocol
 else:
@@ -21,7 +21,7 @@ else:
             "options": (
                 "JS_WAKU",
                 "Behaviour",
-                "Limits",
+                "CoreLimits",
                 "RepairOptions",
                 "SdsOptions",
             ),
@@ -45,8 +45,8 @@ __all__ = [
     "SPEC",
     "Arrival",
     "Behaviour",
+    "CoreLimits",
     "HistoryEntry",
-    "Limits",
     "Message",
     "MessageKind",
     "Outcome",

@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
 
 from .bloom_hash import HashPair, hash_pair, remainder, spread
-from .declared import check, given, number
+from .declared import Bound, Doc, Fits, Unit, check
 
 MIN_ERROR_RATE: Final = 1e-9
 MAX_CHANGES: Final = 500
@@ -32,10 +32,17 @@ class BloomParameters:
         ValueError: a value that is not allowed; the text names it and what is.
     """
 
-    capacity: int = number(10_000, "messages", 1, 50_000)
-    """Messages that a bloom filter holds. Must be equal for all participants."""
-    error_rate: float = given(0.001, f"a number from {MIN_ERROR_RATE} to below 1", _is_error_rate)
-    """Share of false positives of a full bloom filter. Must be equal for all participants."""
+    capacity: Annotated[
+        int,
+        Bound(1, 50_000),
+        Unit("messages"),
+        Doc("Messages that a bloom filter holds. Must be equal for all participants."),
+    ] = 10_000
+    error_rate: Annotated[
+        float,
+        Fits(f"a number from {MIN_ERROR_RATE} to below 1", _is_error_rate),
+        Doc("Share of false positives of a full bloom filter. Must be equal for all participants."),
+    ] = 0.001
 
     def __post_init__(self) -> None:
         check(self)
@@ -243,8 +250,9 @@ class RollingBloomFilter:
             self._count -= (capacity + 1) // 2
             self.rollovers += 1
             self._changes = None
-        probes = self.layout.probes(message_id)
-        self._current.insert_probes(probes)
+        probes, data = self.layout.probes(message_id), self._current.data
+        for byte, mask in probes:
+            data[byte] |= mask
         if self._changes is not None:
             self._changes.append(probes)
             if len(self._changes) > MAX_CHANGES:
@@ -272,4 +280,4 @@ class RollingBloomFilter:
         return message_id in self._current
 
     def __bytes__(self) -> bytes:
-        return self.layout.form.write(self.parameters, bytes(self._current))
+        return self.layout.form.write(self.parameters, bytes(self._current.data))

@@ -21,13 +21,23 @@ def positions(item: str, hash_count: int, bit_count: int) -> list[int]:
 
 def hash_pair(item: str) -> HashPair:
     """The hashes that the positions of `item` are made from."""
+    if item.isascii():
+        return abs(mmh3.hash(item, 0, True)), abs(mmh3.hash(item + " b", 0, True))
     return abs(bloom_hash(item)), abs(bloom_hash(item + " b"))
 
 
 def spread(pair: HashPair, hash_count: int, bit_count: int) -> list[int]:
     """The positions that a pair of hashes makes."""
-    first, step = remainder(pair[0], bit_count), remainder(pair[1], bit_count)
-    return [abs(first + n * step) % bit_count for n in range(hash_count)]
+    first, step = pair
+    if first < 0 or step < 0:
+        first, step = remainder(first, bit_count), remainder(step, bit_count)
+        return [abs(first + n * step) % bit_count for n in range(hash_count)]
+    step %= bit_count
+    position, found = first % bit_count, []
+    for _ in range(hash_count):
+        found.append(position)
+        position = (position + step) % bit_count
+    return found
 
 
 def remainder(dividend: int, divisor: int) -> int:

@@ -10,7 +10,7 @@ large: its entries are added, learn a retrieval hint, and are trimmed from the o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 Value = str | int | bytes | None
 Row = tuple[Value, ...]
@@ -74,6 +74,9 @@ NO_CHANGES: Final = Changes()
 class Recorder:
     """Collects the changes of a step."""
 
+    records: ClassVar[bool] = True
+    """False if what is put goes nowhere: ask it before making a row that costs something."""
+
     def __init__(self) -> None:
         self._changes = Changes()
 
@@ -114,6 +117,8 @@ class Recorder:
 
 class _NoRecorder(Recorder):
     """For participants that start from nothing each time."""
+
+    records = False
 
     def put(self, table: Table, *row: Value) -> None:
         pass

@@ -1,35 +1,125 @@
-"""Options declared once: default, bounds and unit in the field, the text in the string below it.
+"""Options declared once: bound, unit and text stand in the annotation, the default beside it.
 
-From the same declaration a value is checked, a flag of the command line gets its help, and the
-reference its row. `declared` gives the declarations of a dataclass, `check` obeys them, and
-`texts` reads the texts.
+    retry_interval_ms: Annotated[int, Bound(1), Unit("ms"), Doc("Wait before a retry.")] = 30_000
+
+From the declaration a value is checked, a flag of the command line gets its help, and the reference
+its row. `declared` gives the declarations of a dataclass, `check` obeys them. Types are checked as
+well: whole numbers, numbers, switches, texts, paths, `Literal` and dataclasses; for others give
+`Fits`. `None` and `UNSET` are allowed where the type names them.
 """
 
-import ast
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-OPTION: Final = "option"
-"""The key of a field's metadata."""
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
+UNITS: Final = ("bytes", "messages", "ms", "s")
+"""Units that need no `Unit` where a name ends with one."""
+
+Problem = Callable[[object], str | None]
+"""Returns what a wrong value must be, such as `at least 1`; None for a right one."""
+
+
+class UnsetType(Enum):
+    """The type of `UNSET`."""
+
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+UNSET: Final = UnsetType.UNSET
+"""Value of an option that was not given, where None or a number would mean something."""
+
+
+def known(value: T | UnsetType, default: T) -> T:
+    """Return a value, or the default if it was not given."""
+    return default if isinstance(value, UnsetType) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Least and greatest value of a whole number."""
+
+    least: int
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Unit of a number, where its name does not end with one of `UNITS`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doc:
+    """Text of an option; line breaks count as spaces."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """A separate check: `allowed` names the values for which `fits` returns True."""
+
+    allowed: str
+    fits: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """Bound, unit, text and check as another class declares them, by the same name or `name`."""
+
+    kind: "type[DataclassInstance]"
+    name: str = ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+POSITIVE: Final = Fits("positive", lambda value: _is_number(value) and value > 0)
+SHARE: Final = Fits("a share from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
+SHARE_BELOW_1: Final = Fits(
+    "a share from 0 to below 1", lambda value: _is_number(value) and 0 <= value < 1
+)
+_TEXT: Final = Fits("a text", lambda value: isinstance(value, str))
+_PATH: Final = Fits("the path of a file", lambda value: isinstance(value, (str, Path)))
+_NUMBER: Final = Fits("a number", _is_number)
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An option."""
+    """A declaration of an option."""
 
-    default: Any
-    problem: Callable[[Any], str | None]
-    """What a wrong value must be, such as `at least 1`; None for a right one."""
-    unit: str = ""
-
-    def option(self) -> Any:
-        """The field of a dataclass."""
-        return field(default=self.default, metadata={OPTION: self})
+    kind: Any
+    """Type of a value that a text can give: `bool`, `int`, `float`, `str`, `Path` or a `Literal`;
+    a dataclass of further options; None for other objects."""
+    default: object
+    """`dataclasses.MISSING` if the option must be given."""
+    unit: str
+    doc: str
+    problem: Problem
 
     def check(self, name: str, value: object) -> None:
         """Check a value.
@@ -41,71 +131,25 @@ class Declared:
             raise ValueError(f"`{name}` must be {must_be} (got {value!r})")
 
 
-Problem = Callable[[Any], str | None]
+@cache
+def declared(kind: "type[DataclassInstance]") -> Mapping[str, Declared]:
+    """Return the options that a dataclass declares, by name.
+
+    Raises:
+        TypeError: an option has a type that needs `Fits`.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    found = {}
+    for one in fields(kind):
+        if get_origin(hints[one.name]) is Annotated:
+            default = one.default
+            if one.default_factory is not MISSING:
+                default = one.default_factory()
+            found[one.name] = _declared(kind, one.name, hints[one.name], default)
+    return found
 
 
-def number(default: Any, unit: str, least: int, most: int | None = None) -> Any:
-    """A whole number, or None where that is the default; `dataclasses.MISSING` for none."""
-    return _option(default, whole_number(least, most), unit)
-
-
-def positive(default: float, unit: str) -> Any:
-    """A number above 0."""
-    return _option(default, lambda v: None if _is_number(v) and v > 0 else "positive", unit)
-
-
-def share(default: float | None, *, of_all: bool = True) -> Any:
-    """A part of 1; `of_all` says whether it may be all of it."""
-    if of_all:
-        return given(default, "a share from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1)
-    return given(default, "a share from 0 to below 1", lambda v: _is_number(v) and 0 <= v < 1)
-
-
-def word(default: str, words: Sequence[str]) -> Any:
-    """One of some words."""
-    *others, last = map(repr, words)
-    return given(default, f"{', '.join(others)} or {last}", words.__contains__)
-
-
-def switch(default: bool) -> Any:
-    """True or False."""
-    return given(default, "True or False", lambda value: isinstance(value, bool))
-
-
-def given(default: Any, allowed: str, fits: Callable[[Any], bool]) -> Any:
-    """Anything that fits, or None where that is the default; `allowed` is what fits."""
-    return _option(default, lambda value: None if fits(value) else allowed)
-
-
-def whole_number(least: int, most: int | None = None) -> Problem:
-    """What is wrong with a value that has to be a whole number."""
-
-    def problem(value: Any) -> str | None:
-        if not isinstance(value, int) or isinstance(value, bool):
-            return "a whole number"
-        if value < least or (most is not None and value > most):
-            return f"at least {least}" if most is None else f"between {least} and {most}"
-        return None
-
-    return problem
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _option(default: Any, problem: Problem, unit: str = "") -> Any:
-    if default is None:
-        return Declared(None, lambda v: None if v is None else problem(v), unit).option()
-    return Declared(default, problem, unit).option()
-
-
-def declared(kind: type[Any]) -> dict[str, Declared]:
-    """The options that a dataclass declares, by name."""
-    return {one.name: one.metadata[OPTION] for one in fields(kind) if OPTION in one.metadata}
-
-
-def check(options: object) -> None:
+def check(options: "DataclassInstance") -> None:
     """Check every option of a dataclass.
 
     Raises:
@@ -115,25 +159,83 @@ def check(options: object) -> None:
         option.check(name, getattr(options, name))
 
 
-def texts(kind: type[Any]) -> dict[str, str]:
-    """The texts that stand below the fields of a class, each one paragraph."""
-    tree = next(
-        node
-        for node in _parsed(kind.__module__).body
-        if isinstance(node, ast.ClassDef) and node.name == kind.__name__
+def _declared(
+    owner: "type[DataclassInstance]", name: str, hint: object, default: object
+) -> Declared:
+    kind, *_ = get_args(hint)
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    marks = _marks(hint, name)
+    fits = next((mark for mark in marks if isinstance(mark, Fits)), None)
+    bound = next((mark for mark in marks if isinstance(mark, Bound)), None)
+    problem = _problem(kinds, fits, bound)
+    if problem is None:
+        raise TypeError(f"{owner.__name__}.{name}: give `Fits` for the type {kind}")
+    return Declared(
+        _settable(kinds),
+        default,
+        next((mark.name for mark in marks if isinstance(mark, Unit)), _unit_in(name)),
+        next((" ".join(mark.text.split()) for mark in marks if isinstance(mark, Doc)), ""),
+        problem,
     )
-    found = {}
-    for statement, below in pairwise(tree.body):
-        match statement, below:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
-                found[name] = " ".join(text.split())
-    return found
 
 
-@cache
-def _parsed(module: str) -> ast.Module:
-    """The syntax of a module: `inspect.getsource` would parse it once for each class."""
-    return ast.parse(Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8"))
+def _unit_in(name: str) -> str:
+    """Return the unit that ends a name, such as `ms`."""
+    return next((unit for unit in UNITS if name.endswith(f"_{unit}")), "")
+
+
+def _marks(hint: object, name: str) -> list[object]:
+    """Return what stands in an annotation, before what the annotation that it is like has."""
+    marks = list(get_args(hint)[1:])
+    for like in [mark for mark in marks if isinstance(mark, Like)]:
+        other = like.name or name
+        marks += _marks(get_type_hints(like.kind, include_extras=True)[other], other)
+    return marks
+
+
+def _settable(kinds: tuple[Any, ...]) -> Any:
+    for kind in kinds:
+        if get_origin(kind) is Literal or is_dataclass(kind):
+            return kind
+    return next((kind for kind in (bool, int, float, Path, str) if kind in kinds), None)
+
+
+def _problem(kinds: tuple[Any, ...], fits: Fits | None, bound: Bound | None) -> Problem | None:
+    allowed = (NoneType, UnsetType, Mapping)
+    absent = tuple(one for kind in kinds if (one := get_origin(kind) or kind) in allowed)
+    problem = _problem_with(fits) if fits else _problem_of(_settable(kinds), bound)
+    if not absent or problem is None:
+        return problem
+    given = problem
+    return lambda value: None if isinstance(value, absent) else given(value)
+
+
+def _problem_of(kind: Any, bound: Bound | None) -> Problem | None:
+    if kind is bool:
+        return _problem_with(Fits("True or False", lambda value: isinstance(value, bool)))
+    if kind is int:
+        return _whole_number(bound)
+    if get_origin(kind) is Literal:
+        *others, last = map(repr, words := get_args(kind))
+        return _problem_with(Fits(f"{', '.join(others)} or {last}", words.__contains__))
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _problem_with(Fits(f"a {kind.__name__}", lambda value: isinstance(value, kind)))
+    fits = {float: _NUMBER, Path: _PATH, str: _TEXT}.get(kind)
+    return None if fits is None else _problem_with(fits)
+
+
+def _problem_with(check: Fits) -> Problem:
+    return lambda value: None if check.fits(value) else check.allowed
+
+
+def _whole_number(bound: Bound | None) -> Problem:
+    least, most = (bound.least, bound.most) if bound else (None, None)
+
+    def problem(value: object) -> str | None:
+        if not isinstance(value, int) or isinstance(value, bool):
+            return "a whole number"
+        if (least is not None and value < least) or (most is not None and value > most):
+            return f"at least {least}" if most is None else f"between {least} and {most}"
+        return None
+
+    return problem

@@ -273,7 +273,7 @@ class RepairBudgetReached:
 
     Requests stay unanswered, and may be sent again. Messages of bundles are dropped, and may be
     broadcast again. Emitted once a minute for each participant. Raise
-    `repair_requester_answers_per_minute` and its siblings if honest participants need more.
+    `repair.requester_answers_per_minute` and its siblings if honest participants need more.
     """
 
     wire_name: ClassVar[str] = "repair_budget_reached"

@@ -154,13 +154,14 @@ class OutgoingBuffer:
             interval_ms = self._interval_ms(entry, possibly_acknowledged=bool(entry.possible_acks))
             self._schedule(entry, now_ms + interval_ms)
             self._plan()
-            self._record(entry)
+            if self._recorder.records:
+                self._record(entry)
 
     def remove(self, message_ids: Iterable[str]) -> list[OutgoingEntry]:
         """Take those that are in the buffer out of it."""
         entries = self.entries
         removed = [entries.pop(i) for i in filter(entries.__contains__, message_ids)]
-        for entry in removed:
+        for entry in removed if self._recorder.records else ():
             self._recorder.delete(OUTGOING, entry.message_id)
             self._recorder.delete(OUTGOING_PROGRESS, entry.message_id)
         for places in self._places.values():

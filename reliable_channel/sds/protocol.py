@@ -8,10 +8,9 @@ draws random numbers except from `random`, or waits.
 Source: LIP 109 (SDS) and the SDS-R implementation guide; section names in comments are theirs.
 """
 
-from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from .agenda import Agenda, Slot
 from .changes import CHANNEL, NO_RECORDER, Changes, LogKey, Recorder, Tables
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
     from .adaptive.tuner import Tuner
 
 __all__ = ["Arrival", "Outcome", "SdsProtocol"]
-
-_T = TypeVar("_T")
 
 OPENED: Final = 64
 """Messages of bundles that are taken in one step, where there is no archive."""
@@ -118,7 +115,7 @@ class SdsProtocol:
             signing if require_signatures else None,
         )
         self._recorded_clock: int | None = None
-        if options.retention_ms:
+        if options.limits.retention_ms:
             self.agenda.plan(Slot.TRIM, now_ms)
         # Open to read; only the core writes.
         self.channel_id, self.sender_id = channel_id, sender_id
@@ -231,7 +228,7 @@ class SdsProtocol:
         agenda = self.agenda
         if agenda.is_due(Slot.TRIM, now_ms):
             agenda.plan(Slot.TRIM, now_ms + TRIM_INTERVAL_MS)
-            self.log.forget_before(now_ms - self.options.retention_ms)
+            self.log.forget_before(now_ms - self.options.limits.retention_ms)
         self._sweep_outgoing(now_ms)
         self._sweep_repair(now_ms)
         if self._tuner is not None:
@@ -324,24 +321,24 @@ class SdsProtocol:
 
     # -- outputs -----------------------------------------------------------------------------------
 
-    def next_event(self) -> SdsEvent | None:
-        """The next thing that happened, or None."""
-        events = self._state.events
-        return events.popleft() if events else None
+    def events(self) -> Sequence[SdsEvent]:
+        """Hand out what happened since the last call, in order; the application must get all of
+        it."""
+        state = self._state
+        events, state.events = state.events, []
+        return events
 
-    def events(self) -> Iterator[SdsEvent]:
-        """Hand out all that happened."""
-        return _drain(self._state.events)
-
-    def outgoing(self) -> Iterator[Outgoing]:
-        """Hand out all that must be broadcast, in order."""
-        return _drain(self._state.outgoing)
+    def outgoing(self) -> Sequence[Outgoing]:
+        """Hand out what must be broadcast, in order; call `dispatched` for what has gone out."""
+        state = self._state
+        outgoing, state.outgoing = state.outgoing, []
+        return outgoing
 
     def changes(self) -> Changes:
         """What changed since the last call of what a restart needs; to be written in one
         transaction before anything of `events()` and `outgoing()` is let out."""
         recorder = self._state.recorder
-        if recorder is not NO_RECORDER and self.clock.value != self._recorded_clock:
+        if recorder.records and self.clock.value != self._recorded_clock:
             self._recorded_clock = self.clock.value
             recorder.put(CHANNEL, "clock", self.clock.value)
         return recorder.take()
@@ -425,8 +422,3 @@ def _tuner(options: SdsOptions, profile: WireProfile, random: Random, agenda: Ag
         has_filters=profile.refers_to_syncs,
         agenda=agenda,
     )
-
-
-def _drain(queue: deque[_T]) -> Iterator[_T]:
-    while queue:
-        yield queue.popleft()

@@ -1,6 +1,5 @@
 """All that one participant knows of a channel, and what it has to say about it."""
 
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from . import states
@@ -141,8 +140,8 @@ class ChannelState:
         if states.check_transitions:
             self.on_transition = TransitionCheck(self.states)
         self.counters = SdsCounters()
-        self.events: deque[SdsEvent] = deque()
-        self.outgoing: deque[Outgoing] = deque()
+        self.events: list[SdsEvent] = []
+        self.outgoing: list[Outgoing] = []
 
     def _on_transition(self, message_id: str, event: Trigger) -> None:
         self.on_transition(message_id, event)

@@ -286,8 +286,7 @@ class TransportSuite:
                         transport=make(SETTINGS),
                         sync_min_interval_ms=300,
                         retry_interval_ms=500,
-                        repair_t_min_ms=50,
-                        repair_t_max_ms=300,
+                        repair={"t_min_ms": 50, "t_max_ms": 300},
                     )
                 )
                 for name in ("alice", "bob")

@@ -9,7 +9,7 @@ from typing import Final, Protocol, runtime_checkable
 
 import anyio
 
-from ..events import NodeHealth as NodeHealth
+from ..diagnostics import NodeHealth as NodeHealth
 from ..sds.errors import ReliableChannelError
 from ..sds.fast_dataclass import value
 

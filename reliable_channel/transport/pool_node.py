@@ -6,7 +6,7 @@ from typing import Final
 
 import anyio
 
-from ..events import NodeHealth, NodeState
+from ..diagnostics import NodeHealth, NodeState
 from .base import Transport
 
 MAX_RETRY_S: Final = 10.0

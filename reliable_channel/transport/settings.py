@@ -3,16 +3,19 @@
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Final
 
 from waku._failures import MAX_MESSAGE_BYTES
 from waku.errors import InvalidTopic
 from waku.topics import PubsubTopic, pubsub_topic_for
 
 from .._option_values import Service
-from ..options import of_channel
-from ..sds.declared import check
+from ..options import ChannelOptions
+from ..sds.declared import Like, check
 
 __all__ = ["Service", "WakuSettings", "trusting"]
+
+_OF_CHANNEL: Final = Like(ChannelOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +27,17 @@ class WakuSettings:
     """
 
     content_topic: str
-    pubsub_topic: str | None = of_channel("pubsub_topic")
-    cluster_id: int = of_channel("cluster_id")
-    num_shards: int = of_channel("num_shards")
-    service: Service = of_channel("service")
-    store_peer: str | None = of_channel("store_peer")
-    network: str | None = of_channel("network")
+    pubsub_topic: Annotated[str | None, _OF_CHANNEL] = None
+    cluster_id: Annotated[int, _OF_CHANNEL] = 1
+    num_shards: Annotated[int, _OF_CHANNEL] = 8
+    service: Annotated[Service, _OF_CHANNEL] = "auto"
+    store_peer: Annotated[str | None, _OF_CHANNEL] = None
+    network: Annotated[str | None, _OF_CHANNEL] = None
     max_message_bytes: int = MAX_MESSAGE_BYTES
     """Limit of an encoded Waku message: the network's, or that of a network that is not named."""
     redundancy: int = 1
     """Service peers that a message is pushed to over libp2p."""
-    ca_file: str | Path | None = of_channel("ca_file")
+    ca_file: Annotated[str | Path | None, _OF_CHANNEL] = None
     poll_min_interval_ms: int = 10
     poll_max_interval_ms: int = 100
 

@@ -17,6 +17,7 @@ from reliable_channel import (
     MessageSent,
     ReliableChannel,
 )
+from reliable_channel.diagnostics import MessageRejected, RejectionReason
 from reliable_channel.errors import (
     ChannelClosed,
     ContentTooLong,
@@ -24,12 +25,8 @@ from reliable_channel.errors import (
     LeftOutOfOrder,
     OutgoingBufferFull,
 )
-from reliable_channel.events import (
-    EphemeralReceived,
-    MessageRejected,
-    RejectionReason,
-    SendingMessage,
-)
+from reliable_channel.events import EphemeralReceived, SendingMessage
+from reliable_channel.options import Limits
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import Message
 from reliable_channel.transport import MemoryNetwork, TransportError
@@ -85,7 +82,7 @@ async def test_what_can_be_read_as_bytes_is_taken() -> None:
 
 
 async def test_too_many_unacknowledged_messages_are_refused() -> None:
-    async with alone(outgoing_buffer_limit=2) as channel:
+    async with alone(limits=Limits(outgoing_messages=2)) as channel:
         for _ in range(2):
             await channel.send(b"hello")
         with pytest.raises(OutgoingBufferFull, match="2 own messages"):

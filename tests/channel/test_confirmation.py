@@ -8,13 +8,8 @@ import anyio
 import pytest
 
 from reliable_channel import ChannelOptions, DeliveryFailed, MessageReceived, MessageSent
-from reliable_channel.events import (
-    ConnectionStatusChanged,
-    MessageStored,
-    TopicHealthChanged,
-    TransportDegraded,
-    TransportRecovered,
-)
+from reliable_channel.diagnostics import TopicHealthChanged, TransportDegraded, TransportRecovered
+from reliable_channel.events import ConnectionStatusChanged, MessageStored
 from reliable_channel.transport import (
     Batch,
     MemoryNetwork,

@@ -16,7 +16,7 @@ from reliable_channel import (
     ReliableChannel,
     SendFailed,
 )
-from reliable_channel.events import TransportDegraded, TransportRecovered
+from reliable_channel.diagnostics import TransportDegraded, TransportRecovered
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.transport import LossyTransport, MemoryNetwork
 

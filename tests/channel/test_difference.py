@@ -7,8 +7,10 @@ import trio
 from trio.testing import MockClock
 
 from reliable_channel import ChannelOptions
-from reliable_channel.events import LogAgrees, LogDiffers, MessageReceived, MessageReconciled
+from reliable_channel.diagnostics import LogAgrees, LogDiffers, MessageReconciled
+from reliable_channel.events import MessageReceived
 from reliable_channel.explanation import Way
+from reliable_channel.options import RepairOptions
 from reliable_channel.transport import MemoryNetwork
 
 from .world import QUICK, listening, make_channel
@@ -55,7 +57,7 @@ async def _both_notice() -> None:
 
 
 FORGETFUL = ChannelOptions.of_preset(
-    "auto", retrieval_strategy="sds-r-only", repair_cache_bytes=2_000, history="all"
+    "auto", retrieval_strategy="sds-r-only", repair=RepairOptions(cache_bytes=2_000), history="all"
 )
 """Tunes itself; keeps the bytes of some five messages."""
 MESSAGES = 100

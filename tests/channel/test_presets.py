@@ -21,7 +21,7 @@ COMBINED: Final[dict[str, dict[str, Any]]] = {
     "alone": {},
     "segments": {"segmentation": "lip-243-v0.1", "segment_size_bytes": 1_000},
     "nim segments": {"segmentation": "nim-segmentation", "segment_size_bytes": 4_000},
-    "bounded": {"repair_cache_bytes": 10_000, "log_limit": 8},
+    "bounded": {"repair": {"cache_bytes": 10_000}, "limits": {"log_entries": 8}},
     "nim": {"wire_profile": "nim"},
 }
 

@@ -14,14 +14,14 @@ import pytest
 from reliable_channel import (
     ChannelOptions,
     DeliveryFailed,
-    Event,
     LogEntry,
     MessageAcknowledged,
     MessageReceived,
     ReliableChannel,
 )
+from reliable_channel.diagnostics import ReaderFellBehind
 from reliable_channel.engine.pending_events import PENDING_EVENTS
-from reliable_channel.events import EventsMissed, ReaderFellBehind
+from reliable_channel.events import AnyEvent, EventsMissed
 from reliable_channel.state import Identity, MemoryStateStore, StateStore
 from reliable_channel.transport import MemoryNetwork
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 
 MESSAGES = 100
 ALL = [b"%d" % number for number in range(MESSAGES)]
-LIMIT: dict[str, Any] = {"event_buffer_limit": 10}
+LIMIT: dict[str, Any] = {"limits": {"events": 10}}
 
 
 async def send_all(channel: ReliableChannel) -> None:
@@ -39,13 +39,13 @@ async def send_all(channel: ReliableChannel) -> None:
         await channel.send(content)
 
 
-def contents(events: list[Event]) -> list[bytes]:
+def contents(events: list[AnyEvent]) -> list[bytes]:
     return [event.content for event in events if isinstance(event, MessageReceived)]
 
 
-async def read(events: AsyncIterator[Event], count: int) -> list[Event]:
+async def read(events: AsyncIterator[AnyEvent], count: int) -> list[AnyEvent]:
     """Read on until so many messages came."""
-    read: list[Event] = []
+    read: list[AnyEvent] = []
     while len(contents(read)) < count:
         read.append(await anext(events))
     return read
@@ -73,8 +73,8 @@ async def all_is_well(alice: ReliableChannel, bob: ReliableChannel, to_bob: Told
 async def test_a_sleeping_reader_stops_nobody_and_gets_everything_later(
     virtual_time: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    slept: list[Event] = []
-    quick: list[Event] = []
+    slept: list[AnyEvent] = []
+    quick: list[AnyEvent] = []
 
     async def sleep_over_it() -> None:
         async for event in alice.events(confirm=False):

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from reliable_channel import ChannelOptions
-from reliable_channel.events import MessageRejected
+from reliable_channel.diagnostics import MessageRejected
 from reliable_channel.transport import Envelope, MemoryNetwork
 
 from .world import listening, make_channel, now_ns

@@ -18,6 +18,7 @@ from reliable_channel import (
 from reliable_channel.engine import segments
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from reliable_channel.events import ReceiveProgress, SendingMessage, SendProgress
+from reliable_channel.options import SEGMENT_SIZE_BYTES, Limits
 from reliable_channel.sds import NIM
 from reliable_channel.segmentation import (
     NIM_SEGMENTATION,
@@ -34,7 +35,7 @@ from .world import QUICK, Spy, listening, make_channel, spied
 pytestmark = pytest.mark.anyio
 
 
-QUICK_OF_ONE = replace(QUICK, outgoing_buffer_limit=1)
+QUICK_OF_ONE = replace(QUICK, limits=Limits(outgoing_messages=1))
 
 
 def segmenting(**values: object) -> ChannelOptions:
@@ -109,17 +110,17 @@ async def test_two_equal_payloads_arrive_twice() -> None:
 
 async def test_a_payload_beyond_the_limit_fails_at_send() -> None:
     channel = make_channel(
-        MemoryNetwork().transport(), "alice", options=segmenting(max_payload_bytes=1_000)
+        MemoryNetwork().transport(), "alice", options=segmenting(limits=Limits(payload_bytes=1_000))
     )
     async with channel:
-        with pytest.raises(ContentTooLong, match="1001 bytes; max_payload_bytes is 1000"):
+        with pytest.raises(ContentTooLong, match=r"1001 bytes; limits\.payload_bytes is 1000"):
             await channel.send(payload(1_001))
         await channel.send(payload(1_000))
 
 
 async def test_a_payload_that_only_half_fits_the_outgoing_buffer_is_refused_whole() -> None:
     channel = make_channel(
-        MemoryNetwork().transport(), "alice", options=segmenting(outgoing_buffer_limit=2)
+        MemoryNetwork().transport(), "alice", options=segmenting(limits=Limits(outgoing_messages=2))
     )
     async with channel:
         with pytest.raises(OutgoingBufferFull, match="4 segments"):
@@ -234,7 +235,7 @@ async def test_a_payload_of_nim_is_in_a_segment() -> None:
 
 
 async def test_a_longer_payload_of_nim_goes_in_segments() -> None:
-    contents = await nim_contents(payload(ChannelOptions().segment_size_bytes + 1))
+    contents = await nim_contents(payload(SEGMENT_SIZE_BYTES + 1))
     assert len(contents) == 2
     assert all(sniff(content) for content in contents)
 
@@ -257,7 +258,7 @@ async def test_a_peer_of_nim_that_knows_no_segments_is_answered_bare() -> None:
     network = MemoryNetwork()
     ours = make_channel(network.transport(), "ours", options=NIM_OPTIONS)
     theirs = make_channel(network.transport(), "theirs", options=NIM_OPTIONS, segmentation="none")
-    largest = payload(ChannelOptions().segment_size_bytes)
+    largest = payload(SEGMENT_SIZE_BYTES)
     async with listening(ours) as heard, listening(theirs) as told:
         await theirs.send(b"hello")
         await heard.until(lambda: heard.contents == [b"hello"])
@@ -304,7 +305,7 @@ async def test_segments_that_had_to_make_room_are_read_from_the_log_again(
     monkeypatch.setattr(segments, "ReassemblyLimits", room)
     network, size = MemoryNetwork(), 30_000
     alice = make_channel(network.transport(), "alice", options=ChannelOptions())
-    options = segmenting(segment_size_bytes=1_000, max_payload_bytes=size)
+    options = segmenting(segment_size_bytes=1_000, limits=Limits(payload_bytes=size))
     bob = make_channel(network.transport(), "bob", options=options)
     split = Segmenter(NIM_SEGMENTATION, segment_size_bytes=1_000).split
     payloads = [bytes([n]) + payload(size - 1) for n in range(3)]

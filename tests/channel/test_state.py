@@ -20,8 +20,10 @@ from reliable_channel import (
     MessageSent,
     ReliableChannel,
 )
+from reliable_channel.diagnostics import MessageMissing
 from reliable_channel.errors import OutgoingBufferFull, StateInUse, StateMismatch
-from reliable_channel.events import MessageMissing, StateDegraded, StateRecovered, StateRolledBack
+from reliable_channel.events import StateDegraded, StateRecovered, StateRolledBack
+from reliable_channel.options import Limits
 from reliable_channel.sds.changes import Changes
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.state import (
@@ -236,7 +238,7 @@ async def test_half_a_long_message_is_finished_after_a_restart(state: StateStore
 
 async def test_a_spent_budget_stays_spent(state: StateStore) -> None:
     world = World(state)
-    limited: dict[str, Any] = {"rate_limit_enabled": True, "rate_limit_messages_per_epoch": 10}
+    limited: dict[str, Any] = {"rate_limit": {"enabled": True, "messages_per_epoch": 10}}
     async with world.bob() as bob:
         async with world.alice(sync_min_interval_ms=0, **limited) as channel:
             for number in range(4):
@@ -250,9 +252,9 @@ async def test_a_spent_budget_stays_spent(state: StateStore) -> None:
 async def test_a_full_outgoing_buffer_is_full_after_a_restart(state: StateStore) -> None:
     world = World(state)
     for number in range(2):
-        async with world.alice(outgoing_buffer_limit=2) as channel:
+        async with world.alice(limits=Limits(outgoing_messages=2)) as channel:
             await channel.send(b"%d" % number)
-    async with world.alice(outgoing_buffer_limit=2) as channel:
+    async with world.alice(limits=Limits(outgoing_messages=2)) as channel:
         with pytest.raises(OutgoingBufferFull):
             await channel.send(b"one too many")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import count
@@ -44,8 +43,8 @@ class Shouting:
         self.log = MessageLog(100, recorder=context.recorder, archive=context.archive)
         self._context = context
         self._numbers = count(context.now_ms)
-        self._events: deque[SdsEvent] = deque()
-        self._outgoing: deque[Outgoing] = deque()
+        self._events: list[SdsEvent] = []
+        self._outgoing: list[Outgoing] = []
         self._received = 0
 
     unacknowledged: Collection[str] = ()
@@ -116,13 +115,13 @@ class Shouting:
     def on_deadline(self, now_ms: int) -> None:
         pass
 
-    def events(self) -> Iterator[SdsEvent]:
-        while self._events:
-            yield self._events.popleft()
+    def events(self) -> list[SdsEvent]:
+        events, self._events = self._events, []
+        return events
 
-    def outgoing(self) -> Iterator[Outgoing]:
-        while self._outgoing:
-            yield self._outgoing.popleft()
+    def outgoing(self) -> list[Outgoing]:
+        outgoing, self._outgoing = self._outgoing, []
+        return outgoing
 
     def changes(self) -> Changes:
         return self._context.recorder.take()

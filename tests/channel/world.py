@@ -8,7 +8,9 @@ from typing import Any, Final, TypeVar
 
 import anyio
 
-from reliable_channel import ChannelOptions, Event, MessageReceived, ReliableChannel
+from reliable_channel import ChannelOptions, MessageReceived, ReliableChannel
+from reliable_channel.events import AnyEvent
+from reliable_channel.options import BloomParameters, RepairOptions
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import Message
 from reliable_channel.transport import (
@@ -30,12 +32,11 @@ QUICK: Final = ChannelOptions(
     retrieve_frequency_ms=20,
     sweep_in_buf_interval_ms=20,
     timeout_for_lost_messages_ms=60_000,
-    repair_t_min_ms=10,
-    repair_t_max_ms=60,
-    repair_sweep_interval_ms=10,
-    max_request_attempts=1_000,
+    repair=RepairOptions(
+        t_min_ms=10, t_max_ms=60, sweep_interval_ms=10, max_request_attempts=1_000
+    ),
     causal_history_size=20,
-    bloom_capacity=200,
+    bloom=BloomParameters(capacity=200),
 )
 """Everything a thousand times faster than usual, for tests that run in real time."""
 
@@ -70,7 +71,7 @@ class Told:
     """What a channel told so far."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[AnyEvent] = []
         self._changed = anyio.Event()
 
     async def listen(self, channel: ReliableChannel) -> None:

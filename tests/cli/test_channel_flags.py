@@ -25,7 +25,7 @@ def test_flags_beat_o_that_the_environment_and_that_the_file(address: str, tmp_p
     config.write_text(
         f"[channel]\nnode = '{address}'\nchannel_id = 'file'\nsender_id = 'file'\n"
         "retry_interval_ms = 1001\nmax_retry_attempts = 1001\ncausal_history_size = 101\n"
-        "bloom_capacity = 1001\n"
+        "[channel.bloom]\ncapacity = 1001\n"
     )
     sent = run(
         "send",

@@ -111,7 +111,7 @@ def test_invite_shows_a_text_and_a_code_by_which_another_one_joins(
         invitation = tmp_path / "invitation.txt"
         invitation.write_text(text)
         with Person("chat", "--join", f"@{invitation}", "--sender-id", "carol") as carol:
-            carol.sees(row("channel invited on"))
+            carol.sees(lambda rows: row("channel invited on")(rows) and row("^>")(rows))
             carol.type("hello\n")
             alice.sees(row("carol hello"))
 

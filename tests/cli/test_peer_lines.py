@@ -8,9 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
-from reliable_channel import DeliveryFailed, Event, MessageReceived
+from reliable_channel import DeliveryFailed, MessageReceived
 from reliable_channel.cli import peer
 from reliable_channel.cli.peer import _command
+from reliable_channel.events import AnyEvent
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
@@ -36,14 +37,14 @@ class Channel:
     """Two events, and what was confirmed of them."""
 
     def __init__(self) -> None:
-        self.confirmed: list[Event] = []
+        self.confirmed: list[AnyEvent] = []
 
-    async def events(self, *, confirm: bool) -> AsyncIterator[Event]:
+    async def events(self, *, confirm: bool) -> AsyncIterator[AnyEvent]:
         assert not confirm
         yield DeliveryFailed("m1", 3, "nobody")
         yield MessageReceived("m2", "bob", b"", 1, 0)
 
-    async def confirm(self, event: Event) -> None:
+    async def confirm(self, event: AnyEvent) -> None:
         self.confirmed.append(event)
 
 

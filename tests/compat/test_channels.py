@@ -6,7 +6,8 @@ Where theirs waits ten seconds for what may not come, these let a later message 
 
 import re
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import pytest
 from result import Err, Ok
@@ -20,11 +21,9 @@ pytestmark = pytest.mark.slow
 OTHER_TOPIC = "/test/1/elsewhere/proto"
 ALONE = {"retry_interval_ms": 3_600_000}
 """Nobody sends anything again by itself."""
-REPAIRING = {
+REPAIRING: Final[dict[str, object]] = {
     **ALONE,
-    "repair_t_min_ms": 0,
-    "repair_t_max_ms": 100,
-    "repair_sweep_interval_ms": 20,
+    "repair": {"t_min_ms": 0, "t_max_ms": 100, "sweep_interval_ms": 20},
 }
 
 Starter = Callable[..., tuple[NodeWrapper, NodeEvents]]
@@ -214,7 +213,7 @@ def test_who_joins_late_gets_what_was_sent_before(nodes: Nodes, member: Starter)
 
 
 def missed(
-    nodes: Nodes, member: Starter, options: dict[str, int]
+    nodes: Nodes, member: Starter, options: Mapping[str, object]
 ) -> tuple[NodeWrapper, NodeEvents]:
     """Bob, who has no channel when m1 comes, and then m2, which refers to it."""
     bob, to_bob = nodes.start("bob", channelOptions=options)

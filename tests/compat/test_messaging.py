@@ -1,5 +1,6 @@
 """The messaging layer: what is told of a message from its request on."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from interop.compat.wrapper import NodeWrapper
 from waku import WakuMessage
 from waku.node import EmbeddedNode, NodeOptions
 
-from .nodes import TOPIC, NodeEvents, Nodes, address_of, message
+from .nodes import TOPIC, NodeEvents, Nodes, message
 
 pytestmark = pytest.mark.slow
 
@@ -113,12 +114,12 @@ def test_what_a_node_stored_outlives_it(nodes: Nodes, tmp_path: Path) -> None:
         "storeMessageDbUrl": f"sqlite://{tmp_path / 'store.sqlite3'}",
     }
     for stored in (1, 2):
-        alice, _ = nodes.start("alice", **store)
+        alice, _ = nodes.start("alice", rest=True, restPort=0, **store)
         bob, to_bob = nodes.start("bob", join=alice)
         bob.subscribe_content_topic(TOPIC).unwrap()
         send(alice, b"hello")
         assert to_bob.hears(b"hello")
-        port = address_of(alice).split("/")[4]
+        port = json.loads(alice.get_node_info("MyBoundPorts").unwrap())["rest"]
         page = httpx.get(f"http://127.0.0.1:{port}/store/v3/messages", trust_env=False).json()
         assert len(page["messages"]) == stored
         nodes.end()

@@ -20,7 +20,6 @@ import pytest
 from interop.compat.docker_stand_in import docker
 from interop.compat.flags import BadFlag, NodeFlags
 from interop.compat.rest import Container, Engine
-from waku.node import NodeOptions
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +105,14 @@ class Node:
     def post(self, path: str, body: object) -> httpx.Response:
         return self.http.post(path, json=body)
 
+    def until_meshed(self) -> None:
+        """Wait until a relay peer follows the shard: gossip brings a message to those alone."""
+        for _ in range(GUARD):
+            if self.http.get("/admin/v1/peers/relay/on/0").json()["peers"]:
+                return
+            time.sleep(LOOK_S)
+        raise AssertionError("no relay peer")
+
     def publish(self, content: bytes) -> httpx.Response:
         return self.post(f"/relay/v1/messages/{quote(SHARD, safe='')}", relayed(content))
 
@@ -148,6 +155,7 @@ def test_a_node_is_ready_when_it_was_started(harness: Harness) -> None:
 def test_relay_reaches_those_that_were_added(harness: Harness) -> None:
     one, other = harness.node(relay="true"), harness.node(relay="true")
     assert other.post("/admin/v1/peers", [one.multiaddr]).status_code == 200
+    one.until_meshed()
     one.publish(b"hello").raise_for_status()
     assert other.reads(b"hello")
 
@@ -172,6 +180,7 @@ def test_a_light_push_client_is_served_by_another_node(harness: Harness) -> None
     service = harness.node(relay="true", lightpush="true")
     receiver = harness.node(relay="true", staticnode=service.multiaddr)
     client = harness.node(relay="false", lightpushnode=service.multiaddr)
+    service.until_meshed()
     pushed = {"pubsubTopic": SHARD, "message": relayed(b"hello")}
     assert client.post("/lightpush/v1/message", pushed).status_code == 200
     assert receiver.reads(b"hello")
@@ -226,6 +235,7 @@ def test_a_store_is_asked_through_another_node(harness: Harness) -> None:
 def test_a_paused_node_gets_afterwards_what_was_sent(harness: Harness) -> None:
     one = harness.node(relay="true")
     other = harness.node(relay="true", staticnode=one.multiaddr)
+    one.until_meshed()
     other.container.pause()
     assert other.container.status == "paused"
     one.publish(b"hello").raise_for_status()
@@ -238,6 +248,7 @@ def test_a_paused_node_gets_afterwards_what_was_sent(harness: Harness) -> None:
 def test_what_a_container_loses_is_sent_again_when_its_rule_is_gone(harness: Harness) -> None:
     one = harness.node(relay="true")
     other = harness.node(relay="true", staticnode=one.multiaddr)
+    one.until_meshed()
     other.container.tc("qdisc add dev eth0 root netem loss 100%".split())
     with pytest.raises(httpx.ReadTimeout):
         other.http.get("/debug/v1/info", timeout=0.01)
@@ -254,6 +265,7 @@ def test_what_is_slow_comes_as_it_was_sent(
     monkeypatch.setenv("RELIABLE_CHANNEL_COMPAT_SEED", "7")
     one = harness.node(relay="true")
     other = harness.node(relay="true", staticnode=one.multiaddr)
+    one.until_meshed()
     shaped = "netem delay 10ms 10ms loss 10% duplicate 10% reorder 25% 50% rate 10mbit"
     for node in (one, other):
         node.container.tc(["qdisc", "add", "dev", "eth0", "root", *shaped.split()])
@@ -278,12 +290,14 @@ def test_a_container_that_starts_again_has_no_rule(harness: Harness) -> None:
 def test_a_restarted_node_keeps_its_name_its_peers_and_its_store(harness: Harness) -> None:
     one = harness.node(relay="true", store="true")
     other = harness.node(relay="true", staticnode=one.multiaddr)
+    one.until_meshed()
     one.publish(b"before").raise_for_status()
     one.container.restart()
     again = harness.calls(one.container, one.multiaddr.partition("/p2p/")[0])
     again.until_joined(1)
     other.until_joined(1)
     assert again.multiaddr == one.multiaddr
+    other.until_meshed()
     other.publish(b"after").raise_for_status()
     contents: list[str] = []
     while len(contents) < 2:
@@ -328,7 +342,7 @@ def test_whom_nobody_knows_cannot_be_dialled(harness: Harness) -> None:
         ("generateRlnKeystore", "unrecognized options: generateRlnKeystore"),
         ("--relay=perhaps", "argument --relay: invalid"),
         ("--rln-relay=true", "--rln-relay=true cannot be obeyed: there is no RLN"),
-        ("--store-sync-interval=0", "store_sync_interval_s must be positive"),
+        ("--store-sync=true", "--store-sync=true cannot be obeyed: there is no Store synch"),
         ("--store-message-db-url=postgres://db", "cannot be obeyed: the store is SQLite"),
         ("--cluster-id=70000", "70000"),
     ],
@@ -351,21 +365,6 @@ def test_flags_are_read_as_nwaku_reads_them(tmp_path: Path) -> None:
     assert len(auto.options.pubsub_topics) == 8
     assert auto.content_topics == (TOPIC,)
     assert NodeFlags.of(["--num-shards-in-network=0"], tmp_path).options.static_sharding
-
-
-def test_the_times_of_store_synchronisation_are_nwakus(tmp_path: Path) -> None:
-    plain = NodeFlags.of(["--store=true", "--store-sync=true"], tmp_path).options
-    assert plain.store_sync
-    assert store_sync_times(plain) == (300, 3600, 20)
-    flags = ["--store-sync-interval=6", "--store-sync-range=60", "--store-sync-relay-jitter=0"]
-    given = NodeFlags.of(flags, tmp_path).options
-    assert not given.store_sync
-    assert store_sync_times(given) == (6, 60, 0)
-
-
-def store_sync_times(options: NodeOptions) -> tuple[float, float, float]:
-    interval_s, range_s = options.store_sync_interval_s, options.store_sync_range_s
-    return interval_s, range_s, options.store_sync_relay_jitter_s
 
 
 def test_tc_in_the_namespace_of_a_container_is_obeyed() -> None:

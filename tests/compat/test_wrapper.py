@@ -75,7 +75,7 @@ def test_a_port_is_taken_as_it_says_or_shifted(nodes: Nodes) -> None:
     taken = nodes.config("bob", tcpPort=int(address_of(node).split("/")[4]) - 1, portsShift=1)
     refused = NodeWrapper.create_and_start(taken).unwrap_err()
     assert re.match(r"callback failed in _wait_cb_ok: start_node \(ret=1\) msg=b'", refused)
-    assert "failed to start: cannot listen at 127.0.0.1:" in refused
+    assert "failed to start: cannot listen at /ip4/127.0.0.1/tcp/" in refused
 
 
 def test_a_websocket_and_metrics_are_served_where_they_are_asked_for(nodes: Nodes) -> None:
@@ -93,10 +93,10 @@ def test_a_websocket_and_metrics_are_served_where_they_are_asked_for(nodes: Node
     assert node.get_node_info("MyPeerId") == Ok(name)
 
 
-def test_a_websocket_needs_an_address_to_listen_at(nodes: Nodes) -> None:
+def test_a_node_needs_an_address_to_listen_at(nodes: Nodes) -> None:
     config = nodes.config("alice", websocketSupport=True, listenAddress="localhost")
     refused = NodeWrapper.create_and_start(config).unwrap_err()
-    assert "a websocket needs an IP address to listen at" in refused
+    assert "a node needs an IP address to listen at" in refused
 
 
 def test_a_node_tells_of_itself(nodes: Nodes) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived, MessageSent, ReliableChannel
 from reliable_channel._contracts.encryption import EncryptionPair
+from reliable_channel.options import RateLimitOptions
 from reliable_channel.transport import Envelope, LossyTransport, MemoryNetwork
 from tests.channel.world import listening, make_channel, now_ns
 
@@ -114,7 +115,9 @@ async def test_who_closes_and_opens_again_has_the_same_log() -> None:
 
 @pytest.mark.conformance("LD-RATE-1")
 async def test_without_a_rate_limit_everything_passes() -> None:
-    options = ChannelOptions(rate_limit_messages_per_epoch=1, sync_min_interval_ms=0)
+    options = ChannelOptions(
+        rate_limit=RateLimitOptions(messages_per_epoch=1), sync_min_interval_ms=0
+    )
     channel = make_channel(MemoryNetwork().transport(), "alice", options=options)
     async with listening(channel) as told:
         for number in range(20):

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived, MessageSent
+from reliable_channel.diagnostics import RepairRequested, RepairSent
 from reliable_channel.errors import ChannelClosed, EmptyContent
-from reliable_channel.events import RepairRequested, RepairSent
 from tests.channel.world import CHANNEL_ID, listening
 
 from .world import (
@@ -168,7 +168,7 @@ async def test_an_exchange_keeps_its_order() -> None:
 
 @pytest.mark.conformance("RC09")
 async def test_who_comes_late_gets_what_was_sent_again(virtual_time: None) -> None:
-    options = ChannelOptions.of_profile("nim")
+    options = ChannelOptions(wire_profile="nim")
     async with mesh("alice", "bob") as (alices, bobs):
         alice = participant(alices, "alice", options=options)
         late = participant(bobs, "bob", options=options, retrieval_strategy="none")

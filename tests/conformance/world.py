@@ -24,7 +24,7 @@ NOTHING_MAY_COME_S: Final = 10
 LATE_JOIN_S: Final = 90
 REPAIR_S: Final = 330
 
-NIM: Final = replace(ChannelOptions.of_profile("nim"), sync_min_interval_ms=0)
+NIM: Final = replace(ChannelOptions(wire_profile="nim"), sync_min_interval_ms=0)
 """logos-delivery's dialect: its marker and its segments. It sends no sync messages."""
 ALONE: Final = replace(NIM, retrieval_strategy="none", retry_interval_ms=3_600_000)
 """Nothing brings back what was missed."""

@@ -29,9 +29,9 @@ def test_golden_text() -> None:
     "arguments",
     [
         {},
-        {"preset": "lan", "node": "udp+multicast://239.1.2.3:5007"},
+        {"preset": "small-group", "node": "udp+multicast://239.1.2.3:5007"},
         {"node": ["http://a:1", "https://b/path"], "wire_profile": "nim", "cluster_id": 16},
-        {"content_topic": "/my app/1/ü&=/proto", "bloom_capacity": 500},
+        {"content_topic": "/my app/1/ü&=/proto", "bloom": {"capacity": 500}},
         {"node": None, "pubsub_topic": "/waku/2/rs/16/32", "cluster_id": 16},
     ],
 )

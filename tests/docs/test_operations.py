@@ -14,6 +14,7 @@ import pytest
 
 from reliable_channel import ChannelOptions, ReliableChannel
 from reliable_channel.cli.node import configured
+from reliable_channel.options import Limits
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import make_channel
 from tests.cli.processes import Node
@@ -31,7 +32,10 @@ def program_with(text: str) -> str:
 async def test_sending_more_than_fits_the_buffer() -> None:
     network = MemoryNetwork()
     options = ChannelOptions.of_preset(
-        "documented", outgoing_buffer_limit=3, sync_min_interval_ms=40, retry_interval_ms=60
+        "documented",
+        limits=Limits(outgoing_messages=3),
+        sync_min_interval_ms=40,
+        retry_interval_ms=60,
     )
     alice = make_channel(network.transport(), "alice", options=options)
     payloads = [b"%d" % number for number in range(10)]

@@ -6,6 +6,8 @@ Flags of what is not typed are compared with those that exist.
 from collections.abc import Mapping
 from typing import Final
 
+LAB: Final = "plugins/reliable_channel_lab/tests"
+KIT: Final = "plugins/reliable_channel_conformance/tests"
 LONG: Final = "more than a minute of CPU: "
 CHECKOUT: Final = "in a checkout: "
 SPARK: Final = "needs Java and pyspark, which `make test` does without: `make test-spark`"
@@ -13,14 +15,14 @@ OTHERS: Final = "a machine, file or program of others"
 
 NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
     "docs/auto.md": {
-        "reliable-channel": LONG + "the figures of this page; tests/plugins/lab/sim",
+        "reliable-channel": f"{LONG}the figures of this page; {LAB}/sim",
     },
     "docs/choosing.md": {
-        "reliable-channel": LONG + "tests/plugins/lab runs small ones",
+        "reliable-channel": f"{LONG}{LAB} runs small ones",
         "make docs": CHECKOUT + "tests/docs/test_docs.py",
     },
     "docs/conformance-kit.md": {
-        "reliable-channel conformance   ": LONG + "tests/plugins/conformance runs rows",
+        "reliable-channel conformance   ": f"{LONG}{KIT} runs rows",
         "reliable-channel conformance --peer": OTHERS,
         "reliable-channel conformance --wire-profile nim": "needs a library of Nim",
         "make conformance": LONG + "by hand; needs npm's registry",
@@ -40,11 +42,10 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "make": "needs containers: `make interop` in CI",
         "INTEROP_CELLS": "needs containers",
     },
-    "docs/model.md": {"make conformance": LONG + "by hand; tests/plugins/conformance/model"},
+    "docs/model.md": {"make conformance": f"{LONG}by hand; {KIT}/model"},
     "docs/pipeline.md": {
         "reliable-channel check journals/ --out": SPARK,
         "make demo AUDIT=1": SPARK,
-        "pip install": SPARK,
         "export SPARK_HOME": SPARK,
         "$SPARK_HOME": SPARK,
     },
@@ -58,7 +59,7 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
     "docs/simulation.md": {
         "reliable-channel simulate --seeds": LONG + "`make sim` in CI",
         "reliable-channel simulate --forever": "never ends: `make sim FOREVER=1`",
-        "reliable-channel simulate --participants": LONG + "tests/plugins/lab/sim",
+        "reliable-channel simulate --participants": f"{LONG}{LAB}/sim",
     },
     "docs/status-bots.md": {
         "python archive.py": "needs a community: plugins/reliable_channel_status/tests",
@@ -76,7 +77,7 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "reliable-channel audit store postgresql": OTHERS,
         "reliable-channel audit archive": "needs pyarrow: audit/commands/test_archive.py",
     },
-    "docs/sweeps.md": {"reliable-channel sweep": LONG + "tests/plugins/lab/sweep"},
+    "docs/sweeps.md": {"reliable-channel sweep": f"{LONG}{LAB}/sweep"},
     "docs/tuning.md": {"reliable-channel sweep": LONG + "`make docs WHAT=tuning`"},
     "docs/verdict.md": {
         "python -m tests": LONG + "`make test-slow`",

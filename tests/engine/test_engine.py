@@ -5,24 +5,23 @@ from typing import Any
 import pytest
 
 from reliable_channel import MessageAcknowledged, MessageReceived, MessageSent
+from reliable_channel.diagnostics import MessageRejected, RejectionReason, SegmentDiscarded
 from reliable_channel.engine.engine import CANCELLED, REORDERED_MS, RESTART_MARGIN_MS
 from reliable_channel.engine.logged import Logged
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from reliable_channel.events import (
     EphemeralDropped,
-    MessageRejected,
     MessageStored,
     PayloadDropped,
     RateLimitReached,
     ReceiveProgress,
-    RejectionReason,
-    SegmentDiscarded,
     SendFailed,
     SendingMessage,
     SendProgress,
     StateDegraded,
     StateRecovered,
 )
+from reliable_channel.options import Limits, RateLimitOptions
 from reliable_channel.sds.events import Outgoing, OutgoingKind
 from reliable_channel.segmentation import LAYOUTS
 from reliable_channel.segmentation.segment import Segment
@@ -84,8 +83,7 @@ def test_a_payload_without_room_for_all_its_segments_is_refused_whole() -> None:
         "alice",
         segmentation=LAYOUTS[0].name,
         segment_size_bytes=1_000,
-        max_payload_bytes=10_000,
-        outgoing_buffer_limit=2,
+        limits=Limits(payload_bytes=10_000, outgoing_messages=2),
     )
     with pytest.raises(OutgoingBufferFull, match="4 segments"):
         alice.send(bytes(2_500))
@@ -104,9 +102,7 @@ def test_a_key_makes_a_repeated_send_one_message() -> None:
 def test_the_budget_keeps_back_what_waits_until_the_next_epoch() -> None:
     alice = Peer(
         "alice",
-        rate_limit_enabled=True,
-        rate_limit_messages_per_epoch=2,
-        rate_limit_epoch_period_s=10,
+        rate_limit=RateLimitOptions(enabled=True, messages_per_epoch=2, epoch_period_s=10),
     )
     for number in range(3):
         alice.send(b"%d" % number)
@@ -128,9 +124,7 @@ def test_the_budget_keeps_back_what_waits_until_the_next_epoch() -> None:
 def test_an_ephemeral_message_goes_out_from_the_first_moment_of_an_epoch_on() -> None:
     alice = Peer(
         "alice",
-        rate_limit_enabled=True,
-        rate_limit_messages_per_epoch=1,
-        rate_limit_epoch_period_s=10,
+        rate_limit=RateLimitOptions(enabled=True, messages_per_epoch=1, epoch_period_s=10),
     )
     alice.send(b"all there is")
     alice.publish()
@@ -359,7 +353,7 @@ def test_a_key_outlives_a_restart_and_so_does_its_request() -> None:
 
 def test_the_spent_budget_outlives_a_restart() -> None:
     disk = MemoryStateStore()
-    values: Any = {"rate_limit_enabled": True, "rate_limit_messages_per_epoch": 1}
+    values: Any = {"rate_limit": {"enabled": True, "messages_per_epoch": 1}}
     alice = Peer("alice", disk, **values)
     alice.send(b"one")
     alice.send(b"two")
@@ -429,7 +423,7 @@ def test_what_the_transport_does_not_take_waits_unless_it_is_worth_nothing_later
 
 
 def test_what_is_on_its_way_when_an_epoch_ends_counts_in_the_next_one() -> None:
-    alice = Peer("alice", rate_limit_enabled=True, rate_limit_messages_per_epoch=2)
+    alice = Peer("alice", rate_limit=RateLimitOptions(enabled=True, messages_per_epoch=2))
     for number in range(4):
         alice.send(b"message %d" % number)
     first = alice.engine.take(alice.now_ms)

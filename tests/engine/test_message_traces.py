@@ -18,9 +18,7 @@ from .world import START_MS, Peer
 
 ASKS_SOON: Any = {
     "retrieval_strategy": "sds-r-only",
-    "repair_t_min_ms": 100,
-    "repair_t_max_ms": 101,
-    "repair_sweep_interval_ms": 10,
+    "repair": {"t_min_ms": 100, "t_max_ms": 101, "sweep_interval_ms": 10},
 }
 
 

@@ -8,8 +8,8 @@ from reliable_channel.engine import pending_events
 from reliable_channel.engine.pending_events import PENDING_EVENTS, PendingEvents
 from reliable_channel.events import (
     AcknowledgementSource,
+    AnyEvent,
     DeliveryFailed,
-    Event,
     HistoryEntry,
     MessageAcknowledged,
     MessageLost,
@@ -65,7 +65,7 @@ def log_of(*events: MessageReceived) -> MessageLog:
 
 def restored(
     disk: Disk, log: MessageLog
-) -> tuple[PendingEvents, Recorder, list[tuple[Event, int]]]:
+) -> tuple[PendingEvents, Recorder, list[tuple[AnyEvent, int]]]:
     recorder = Recorder()
     it = PendingEvents(recorder)
     return it, recorder, list(it.restore(list(disk.rows.values()), log))

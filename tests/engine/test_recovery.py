@@ -4,7 +4,7 @@ from typing import Any
 
 from reliable_channel._contracts.repair_policies import Missing, RepairStep
 from reliable_channel.engine.recovery import RepairPlan, Repairs
-from reliable_channel.sds import Limits, RepairOptions, SdsProtocol
+from reliable_channel.sds import CoreLimits, RepairOptions, SdsProtocol
 from reliable_channel.sds.agenda import Agenda
 from reliable_channel.sds.events import RepairRequested
 
@@ -204,7 +204,7 @@ def test_plans_are_made_for_what_is_missing_now_and_others_dropped() -> None:
 
 
 def test_what_came_and_had_to_make_room_is_missing_as_if_for_the_first_time() -> None:
-    bob = Bob(limits=Limits(incoming_messages=1))
+    bob = Bob(limits=CoreLimits(incoming_messages=1))
     bob.receive(forge("s", content=None, after=["u"]))
     bob.repairs.plans(NOW_MS)
     bob.saw(NOW_MS)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reliable_channel.diagnostics import MessagePossiblyAcknowledged
 from reliable_channel.engine import requests
 from reliable_channel.engine.requests import (
     REQUEST_PROGRESS,
@@ -18,10 +19,9 @@ from reliable_channel.engine.requests import (
 )
 from reliable_channel.events import (
     AcknowledgementSource,
+    AnyEvent,
     DeliveryFailed,
-    Event,
     MessageAcknowledged,
-    MessagePossiblyAcknowledged,
     MessageSent,
     SendFailed,
     SendProgress,
@@ -142,7 +142,7 @@ def test_a_request_goes_on_after_a_restart_where_it_was() -> None:
     ]
     assert list(again.resolved(acknowledged("a"))) == [progress("acknowledged", 2, 3)]
     assert disk.rows(REQUESTS) and disk.rows(REQUEST_PROGRESS)
-    last: list[Event] = list(again.resolved(acknowledged("c")))
+    last: list[AnyEvent] = list(again.resolved(acknowledged("c")))
     assert last == [progress("acknowledged", 3, 3), acknowledged("a")]
     assert not disk.rows(REQUESTS) and not disk.rows(REQUEST_PROGRESS)
 

@@ -1,13 +1,17 @@
 """The form in which payloads go: in segments, or bare among those who write them so."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from reliable_channel import MessageReceived
+from reliable_channel.diagnostics import SegmentDiscarded
+from reliable_channel.engine import segments
 from reliable_channel.engine.segments import BARE
-from reliable_channel.events import PayloadDropped, ReceiveProgress, SegmentDiscarded
+from reliable_channel.events import PayloadDropped, ReceiveProgress
+from reliable_channel.options import Limits
 from reliable_channel.sds import NIM as NIM_PROFILE
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.errors import ContentTooLong
@@ -15,6 +19,7 @@ from reliable_channel.segmentation import (
     LAYOUTS,
     LIP_243_V01,
     NIM_SEGMENTATION,
+    ReassemblyLimits,
     Segment,
     Segmenter,
     SegmentLayout,
@@ -121,6 +126,18 @@ def test_a_bare_payload_that_looks_like_a_segment_is_wrapped_all_the_same() -> N
     assert outer[0].payload == inner
 
 
+def test_segments_that_memory_has_no_room_for_are_read_from_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room = partial(ReassemblyLimits, max_buffered_bytes=1, max_sender_buffered_bytes=1)
+    monkeypatch.setattr(segments, "ReassemblyLimits", room)
+    alice = Peer("alice", max_payload_bytes=len(LONG) + 1, **NIM)
+    split = Segmenter(LIP_243_V01, segment_size_bytes=1_000).split
+    (*early, last), *others = (split(bytes([n]) + LONG) for n in range(3))
+    Stranger("bob").says(alice, *early, *others[0][:-1], *others[1][:-1], last)
+    assert [event.content for event in alice.of(MessageReceived)] == [b"\0" + LONG]
+
+
 def test_half_a_payload_is_dropped_with_an_event_in_time() -> None:
     alice = Peer("alice", **NIM)
     first, *_ = Segmenter(LIP_243_V01, segment_size_bytes=1_000).split(LONG)
@@ -137,9 +154,9 @@ def test_half_a_payload_is_dropped_with_an_event_in_time() -> None:
 
 
 def test_a_payload_beyond_the_limit_is_refused() -> None:
-    alice = Peer("alice", max_payload_bytes=5_000, **NIM)
+    alice = Peer("alice", limits=Limits(payload_bytes=5_000), **NIM)
     assert alice.engine.split(b"") == [b""]  # the core refuses it, with a reason
-    with pytest.raises(ContentTooLong, match="max_payload_bytes is 5000"):
+    with pytest.raises(ContentTooLong, match="payload_bytes is 5000"):
         alice.send(bytes(5_001))
 
 
@@ -229,7 +246,9 @@ def test_a_form_that_cannot_be_followed_any_more_is_forgotten() -> None:
 
 def test_a_layout_without_room_for_a_payload_is_not_followed() -> None:
     profile = replace(NIM_PROFILE, segmentation=LIP_243_V01.name)
-    alice = Peer("alice", wire_profile=profile, segment_size_bytes=100, max_payload_bytes=5_000)
+    alice = Peer(
+        "alice", wire_profile=profile, segment_size_bytes=100, limits=Limits(payload_bytes=5_000)
+    )
     assert form(alice) == LIP_243_V01.name
     Stranger("bob").says(alice, only_segment(NIM_SEGMENTATION))
     assert form(alice) == LIP_243_V01.name

@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
+from reliable_channel.diagnostics import SyncSent
 from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.engine.backoff import Backoff
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
 from reliable_channel.engine.steps import STEPS_WAITING, Step, UnwrittenSteps
 from reliable_channel.events import (
-    Event,
+    AnyEvent,
     MessageSent,
     SendingMessage,
     StateDegraded,
     StateRecovered,
-    SyncSent,
 )
 from reliable_channel.sds.changes import CHANNEL, Changes
 from reliable_channel.sds.events import Outgoing, OutgoingKind
@@ -84,7 +84,7 @@ def test_a_write_ends_the_steps_that_waited_when_it_began() -> None:
 @pytest.mark.parametrize(
     "events", [[], [MessageSent("a", "a", bytes(32), ("a",))]], ids=["a confirmation", "sent"]
 )
-def test_what_nothing_follows_from_has_time(events: list[Event | Logged]) -> None:
+def test_what_nothing_follows_from_has_time(events: list[AnyEvent | Logged]) -> None:
     it = steps()
     it.add(Step(changes("a"), events, []))
     awaited = [it.is_urgent]

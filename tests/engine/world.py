@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 from typing import Any, TypeVar
 
-from reliable_channel import Event
 from reliable_channel._contracts.repair_policies import both
 from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.engine.engine import Engine, spent_in
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.steps import Step
 from reliable_channel.engine.sync_core import Arrival
+from reliable_channel.events import AnyEvent
 from reliable_channel.options import ChannelOptions
 from reliable_channel.sds import SdsProtocol
 from reliable_channel.sds.changes import NO_RECORDER, Recorder
@@ -38,7 +38,7 @@ class Peer:
         **values: Any,
     ) -> None:
         self.now_ms = START_MS
-        self.events: list[Event | Logged] = []
+        self.events: list[AnyEvent | Logged] = []
         self.disk = disk
         options = ChannelOptions(sync_min_interval_ms=0, **values)
         saved = archive = None

@@ -110,7 +110,7 @@ async def attacker(name: str, target: str, address: str, seconds: float) -> None
             node = EmbeddedNode(OPTIONS, listen=Listen(where))
             await stack.enter_async_context(node)
             print(node.libp2p_addresses[0], flush=True)
-            host = inside.host(node.listener)
+            host = inside.host(node.network)
         else:
             leaf = RelayLeaf((), cluster_id=42, shards=[0], listen=where)
             await stack.enter_async_context(leaf)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reliable_channel.sds import HistoryEntry, Limits, Outcome, RepairOptions, SdsProtocol
+from reliable_channel.sds import CoreLimits, HistoryEntry, Outcome, RepairOptions, SdsProtocol
 from reliable_channel.sds.events import (
     MessageLost,
     MessageReceived,
@@ -29,7 +29,7 @@ from tests.sds.world import (
 
 from .cost import calls, kept_bytes
 
-LIMITS = Limits(incoming_messages=50, incoming_bytes=500_000, missing_entries=100)
+LIMITS = CoreLimits(incoming_messages=50, incoming_bytes=500_000, missing_entries=100)
 Flood = Callable[[int], bytes]
 
 
@@ -124,7 +124,7 @@ def test_requests_for_nothing_do_not_hold_up_honest_ones() -> None:
 
 def test_references_are_charged_for() -> None:
     """A message of some kB that waits for 300 others takes many times its own bytes."""
-    limits = Limits(incoming_bytes=2_000_000)
+    limits = CoreLimits(incoming_bytes=2_000_000)
     bob = participant("bob", limits=limits)
     bob.receive(forge("first", after=[f"u{i}" for i in range(300)]), NOW_MS)
     list(bob.events())
@@ -180,7 +180,7 @@ def test_a_flood_in_honest_names_delays_honest_messages() -> None:
 
 def test_large_messages_push_old_ones_out_of_the_log_before_memory_is_full() -> None:
     """Not defended: whoever may speak may speak much, and the log forgets its oldest."""
-    bob = participant("bob", limits=Limits(log_bytes=1_000_000))
+    bob = participant("bob", limits=CoreLimits(log_bytes=1_000_000))
     for n in range(100):
         bob.receive(forge(f"f{n}", content=bytes(100_000), lamport=NOW_MS + n), NOW_MS)
         assert sum(len(entry.content) for entry in bob.log) == bob.log.size_bytes <= 1_000_000

@@ -15,11 +15,10 @@ import httpx
 import pytest
 from anyio.abc import SocketStream
 
-from reliable_channel.events import TransportDegraded
+from reliable_channel.diagnostics import TransportDegraded
 from reliable_channel.transport import PoolTransport
 from tests.channel.world import QUICK, listening, make_channel
 from tests.transport.nodes import Line, line, over
-from tests.waku.node.wires import OPTIONS, Wires
 from tests.waku.nodes import answering, socket_node
 from waku import WakuClient
 from waku._api.base import REPORTED_ITEMS
@@ -204,32 +203,6 @@ async def test_a_dripping_node_that_is_alone_is_told_as_an_outage(virtual_time: 
             await alice.send(b"honest")
             turncoat.drips = False
             await told.until(lambda: told.contents == [b"honest"], within_s=120)
-
-
-class DrippingAt(httpx.AsyncBaseTransport):
-    """A joined node that is honest but for one path."""
-
-    def __init__(self, wires: Wires, path: str) -> None:
-        self.asked_at: list[float] = []
-        self._wires = wires
-        self._path = path
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if request.url.path != self._path:
-            return await self._wires.handle_async_request(request)
-        self.asked_at.append(anyio.current_time())
-        return httpx.Response(200, stream=Drops())
-
-
-@pytest.mark.parametrize("path", ["/mesh/v1/hello", "/mesh/v1/messages", "/store/v3/messages"])
-async def test_a_joined_node_that_drips_is_left(path: str, virtual_time: None) -> None:
-    """Its answer was read for as long as it came; a whole answer has 25 s now."""
-    wires = Wires()
-    dripping = DrippingAt(wires, path)
-    async with wires.node("a"), EmbeddedNode(OPTIONS, join=["http://a"], transport=dripping):
-        await anyio.sleep(60)
-    first, second, *_ = dripping.asked_at
-    assert second - first < 30
 
 
 async def test_a_body_that_drips_has_a_deadline(virtual_time: None) -> None:

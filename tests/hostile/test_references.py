@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from reliable_channel.sds import HistoryEntry, Limits, Outcome, SdsProtocol
+from reliable_channel.sds import CoreLimits, HistoryEntry, Outcome, SdsProtocol
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import MessageLost, MessageReceived, ReferencesDropped, SdsEvent
 from reliable_channel.sds.options import RepairOptions
@@ -85,7 +85,7 @@ def test_nine_hundred_unknown_references_cost_some_calls_and_not_some_each() -> 
 @pytest.mark.usefixtures("states_unchecked")
 def test_what_a_message_costs_does_not_grow_with_what_is_missing() -> None:
     """A full table must make room for each message: no walk through it."""
-    bob = participant("bob", limits=Limits(missing_entries=50_000))
+    bob = participant("bob", limits=CoreLimits(missing_entries=50_000))
 
     def cost(start: int) -> int:
         return calls(lambda: flooded(bob, 10, start))
@@ -181,7 +181,7 @@ def test_what_waits_is_followed_in_time_and_by_turns() -> None:
 
 def test_what_a_flooder_names_first_is_not_dropped_with_its_own() -> None:
     """Mallory refers to what alice's message waits for, before alice's message comes."""
-    bob = participant("bob", limits=Limits(missing_entries=12_000))
+    bob = participant("bob", limits=CoreLimits(missing_entries=12_000))
     flooded(bob, SPENT)
     now_ms = NOW_MS + SPENT * FLOOD_MS
     stolen = ["h0", *(f"s{i}" for i in range(REFERENCES - 1))]
@@ -199,7 +199,7 @@ def test_what_a_flooder_names_first_is_not_dropped_with_its_own() -> None:
 
 
 def test_the_same_references_again_and_again_stay_bounded() -> None:
-    bob = participant("bob", limits=Limits(missing_entries=3_000))
+    bob = participant("bob", limits=CoreLimits(missing_entries=3_000))
     for n in range(60):
         after = [HistoryEntry(f"u{n // 3}-{i}", None, "x") for i in range(REFERENCES)]
         bob.receive(forge(f"f{n}", sender=f"sybil {n}", after=after), NOW_MS + n * FLOOD_MS)
@@ -211,7 +211,7 @@ def test_the_same_references_again_and_again_stay_bounded() -> None:
 
 
 def test_references_to_what_left_the_log_hold_up_nobody_in_a_flood() -> None:
-    bob = participant("bob", limits=Limits(log_entries=30))
+    bob = participant("bob", limits=CoreLimits(log_entries=30))
     old = [f"old{n}" for n in range(60)]
     for n, message_id in enumerate(old):
         bob.receive(forge(message_id, sender="alice", lamport=NOW_MS + n), NOW_MS)

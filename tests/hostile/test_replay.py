@@ -1,6 +1,6 @@
 """Attack: old messages and syncs again and again, and everything that is heard a thousand times."""
 
-from reliable_channel.sds import Limits, Outcome
+from reliable_channel.sds import CoreLimits, Outcome
 from reliable_channel.sds.events import (
     MessageReceived,
     MessageRejected,
@@ -47,7 +47,7 @@ def test_replayed_messages_are_duplicates_and_leave_nothing_behind() -> None:
 
 
 def test_what_the_log_has_let_go_does_not_come_back() -> None:
-    bob, alice = participant("bob", limits=Limits(log_entries=10)), participant("alice")
+    bob, alice = participant("bob", limits=CoreLimits(log_entries=10)), participant("alice")
     messages = [send(alice, b"%d" % n) for n in range(30)]
     give(bob, *messages)
     list(bob.events())

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import pytest
 
+from reliable_channel.diagnostics import SegmentDiscarded
 from reliable_channel.engine.segments import Segments
-from reliable_channel.events import Event, MessageReceived, PayloadDropped, SegmentDiscarded
+from reliable_channel.events import AnyEvent, MessageReceived, PayloadDropped
 from reliable_channel.segmentation import (
     NIM_SEGMENTATION,
     ReassemblyLimits,
@@ -35,7 +36,7 @@ def stage() -> Segments:
     )
 
 
-def join(segments: Segments, content: bytes, sender: str, now_ms: int = 0) -> list[Event]:
+def join(segments: Segments, content: bytes, sender: str, now_ms: int = 0) -> list[AnyEvent]:
     received = MessageReceived("m", sender, content, 1, 0)
     return [told.event for told in segments.join(received, now_ms, 1)]
 
@@ -63,7 +64,7 @@ HOSTILE = {
 def test_segments_stay_bounded_are_named_and_an_honest_payload_arrives(attack: str) -> None:
     segments, alice = stage(), stage()
     honest = alice.split(PAYLOAD)
-    told: list[Event] = []
+    told: list[AnyEvent] = []
 
     def run() -> None:
         for n in range(2_000):
@@ -88,7 +89,7 @@ def test_a_hundred_thousand_half_finished_payloads_leave_what_the_limit_has_room
     segments = stage()
     dropped = 0
     for n in range(100_000):
-        told: Iterable[Event] = join(segments, of(256, 0, b"x", n), "mallory", n)
+        told: Iterable[AnyEvent] = join(segments, of(256, 0, b"x", n), "mallory", n)
         dropped += sum(isinstance(e, PayloadDropped) for e in told)
     room = ReassemblyLimits()
     set_bytes = SET_OVERHEAD_BYTES + SEGMENT_OVERHEAD_BYTES + 1

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived
+from reliable_channel.diagnostics import TransportDegraded
 from reliable_channel.engine.store_queries import MAX_AT_ONCE
-from reliable_channel.events import TransportDegraded
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.transport import MemoryNetwork, Received, StoreUnavailable
 from reliable_channel.transport.waku_topic import IDLE_PAGES, MAX_PAGES, PAGE_SIZE
@@ -85,7 +85,7 @@ async def test_pages_for_ever_that_lead_on_end_too(monkeypatch: pytest.MonkeyPat
     )
     with pytest.raises(StoreUnavailable, match="no end after 50 pages"):
         assert [page async for page in transport.by_time(1, 2 * EPOCH_NS)]
-    assert MAX_PAGES * PAGE_SIZE >= 2 * ChannelOptions().log_limit
+    assert MAX_PAGES * PAGE_SIZE >= 2 * ChannelOptions().limits.log_entries
     await transport.aclose()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.waku.node.wires import OPTIONS, Inbox, Wires, message, publish, until
+from tests.waku.node.wires import Inbox, message, publish, until
 from waku import WakuClient, WakuMessage
 from waku.errors import BadRequest
 from waku.node import EmbeddedNode, NodeOptions, serve_node
@@ -75,7 +75,7 @@ async def test_a_foreign_page_can_neither_publish_nor_read_nor_join(
             ("POST", PUBLISH, BODY),
             ("POST", "/lightpush/v3/message", b'{"message": %s}' % BODY),
             ("POST", "/admin/v1/peers", b'["http://evil.example"]'),
-            ("POST", "/mesh/v1/hello", b"{}"),
+            ("POST", "/admin/v1/peers", b"[]"),
             ("GET", "/store/v3/messages?includeData=true", b""),
             ("GET", "/relay/v1/auto/messages/%2Fapp%2F1%2Fchat%2Fproto", b""),
         ):
@@ -178,7 +178,7 @@ async def test_without_the_token_nothing_is_answered() -> None:
     async with EmbeddedNode(NodeOptions(token="s3cret-%")) as node:
         async with at(node, "localhost") as caller:
             for wrong in ({}, {"authorization": "Bearer s3cret"}, {"authorization": "Basic !!"}):
-                for path in ("/health", "/nowhere", "/mesh/v1/messages?peerId=x"):
+                for path in ("/health", "/nowhere", "/relay/v1/messages/x"):
                     answer = await caller.get(path, headers=wrong)
                     assert answer.status_code == 401
                     assert "http://:<token>@" in answer.text
@@ -191,20 +191,6 @@ async def test_without_the_token_nothing_is_answered() -> None:
                 await client.lightpush(WakuMessage(b"message 1", TOPIC))
         assert inbox.payloads == [b"message 0"]
         assert "s3cret" not in repr(node.options)
-
-
-async def test_nodes_join_with_the_token() -> None:
-    wires = Wires()
-    options = NodeOptions(token="secret")
-    async with (
-        wires.node("a", options=options) as a,
-        EmbeddedNode(OPTIONS, join=["http://:secret@a"], transport=wires) as b,
-    ):
-        inbox = Inbox(b)
-        await until(lambda: len(a.mesh.peers()) == 1 == len(b.mesh.peers()))
-        publish(a, message(0))
-        await until(lambda: inbox.payloads == [b"message 0"])
-        assert not any("secret" in key for key in b.mesh.links)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -16,7 +16,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from reliable_channel import Event, MessageReceived, MessageSent, ReliableChannel
+from reliable_channel import MessageReceived, MessageSent, ReliableChannel
 from reliable_channel._contracts import plugin_code
 from reliable_channel._contracts.encryption import EncryptionPair
 from reliable_channel._contracts.plugin_code import Owner
@@ -26,8 +26,9 @@ from reliable_channel._plugins.registry import Kind
 from reliable_channel._plugins.transport import PluginTransport
 from reliable_channel.cli.main import COMMANDS, PACKAGES, command_line
 from reliable_channel.cli.plugin_commands import commands_of_plugins
+from reliable_channel.diagnostics import NodeHealthChanged, ObserverSetAside, ObserverSlow, SyncSent
 from reliable_channel.errors import PluginError
-from reliable_channel.events import NodeHealthChanged, ObserverSetAside, ObserverSlow, SyncSent
+from reliable_channel.events import AnyEvent
 from reliable_channel.health import ChannelHealth
 from reliable_channel.runtime import Observers
 from reliable_channel.state import MemoryStateStore
@@ -76,14 +77,14 @@ class Watcher:
     """A plugin that observes."""
 
     def __init__(self, answer: Callable[[], object] = lambda: None) -> None:
-        self.events: list[Event] = []
+        self.events: list[AnyEvent] = []
         self.answer = answer
 
     @hookimpl
     def register_observers(self, register: Register) -> None:
         register(f"watcher {id(self)}", self._observe)
 
-    def _observe(self, channel_id: str, sender_id: str, event: Event) -> object:
+    def _observe(self, channel_id: str, sender_id: str, event: AnyEvent) -> object:
         assert (channel_id, sender_id) == ("general", "alice")
         self.events.append(event)
         return self.answer()
@@ -484,7 +485,7 @@ class AwaitedObserver:
     def register_observers(self, register: Register) -> None:
         register("one", [self.observe, partial(self.observe), self][self.form])
 
-    async def observe(self, event: Event) -> None:
+    async def observe(self, event: AnyEvent) -> None:
         pass
 
     __call__ = observe

@@ -23,8 +23,9 @@ from reliable_channel._contracts.repair_policies import (
     StoreState,
 )
 from reliable_channel._plugins.hooks import Register, hookimpl
+from reliable_channel.diagnostics import MessageMissing, RepairRequested
 from reliable_channel.errors import PluginError
-from reliable_channel.events import MessageMissing, RepairRequested
+from reliable_channel.options import RepairOptions
 from reliable_channel.sds.log.kept_messages import REPAIR_CACHE
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.state import Identity, MemoryStateStore
@@ -345,7 +346,7 @@ async def test_where_there_is_no_store_a_policy_is_shown_that(virtual_time: None
 
     network = MemoryNetwork()
     alice, library = Author(network), Alone(network)
-    options = ChannelOptions(repair_t_min_ms=5_000, repair_t_max_ms=5_000)
+    options = ChannelOptions(repair=RepairOptions(t_min_ms=5_000, t_max_ms=5_000))
     channel = reader(library, options=options, retrieval_strategy=watching)
     async with listening(channel) as told:
         began_ns = now_ns()

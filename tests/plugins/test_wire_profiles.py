@@ -12,9 +12,10 @@ from reliable_channel import ChannelHub, ChannelOptions, ReliableChannel
 from reliable_channel._plugins.hooks import Register, hookimpl
 from reliable_channel._plugins.loading import process_registry, registry_with
 from reliable_channel._plugins.resolve import make_wire_profile
+from reliable_channel.diagnostics import MessageMissing, MessageRejected, RejectionReason
 from reliable_channel.errors import PluginError, StateMismatch
-from reliable_channel.events import MessageMissing, MessageRejected, RejectionReason
 from reliable_channel.hub import channel_of
+from reliable_channel.options import Limits
 from reliable_channel.segmentation import Segment
 from reliable_channel.spi import (
     NIM,
@@ -116,9 +117,9 @@ def heard(told: Told, count: int) -> bool:
 async def test_a_channel_sends_the_dialect_and_understands_it() -> None:
     network = MemoryNetwork()
     async with listening(
-        shouting(network, "bob", segment_size_bytes=5, max_payload_bytes=50)
+        shouting(network, "bob", segment_size_bytes=5, limits=Limits(payload_bytes=50))
     ) as bob:
-        alice = shouting(network, "alice", segment_size_bytes=5, max_payload_bytes=50)
+        alice = shouting(network, "alice", segment_size_bytes=5, limits=Limits(payload_bytes=50))
         async with alice:
             request = await alice.send(b"hello you")
             await bob.until(partial(heard, bob, 1))

@@ -7,15 +7,13 @@ from typing import get_args
 import anyio
 import pytest
 
-from reliable_channel.events import (
-    DeliveryFailed,
-    Event,
-    MessageReceived,
+from reliable_channel.diagnostics import (
     NodeHealthChanged,
     ReaderFellBehind,
     TransportDegraded,
     TransportRecovered,
 )
+from reliable_channel.events import AnyEvent, DeliveryFailed, MessageReceived
 from reliable_channel.runtime.event_log import LEVELS, EventLog, described
 from reliable_channel.transport import MemoryNetwork, MemoryTransport
 from tests.channel.world import make_channel
@@ -41,7 +39,7 @@ def log() -> EventLog:
     ids=lambda value: type(value).__name__,
 )
 def test_the_level_of_an_event(
-    log: EventLog, event: Event, level: int, caplog: pytest.LogCaptureFixture
+    log: EventLog, event: AnyEvent, level: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(level, "reliable_channel"):
         log.event(event)
@@ -71,7 +69,7 @@ def test_the_token_of_a_node_is_not_logged(log: EventLog, caplog: pytest.LogCapt
 
 
 def test_levels_are_those_of_events() -> None:
-    assert set(LEVELS) <= set(get_args(Event))
+    assert set(LEVELS) <= set(get_args(AnyEvent))
 
 
 def test_a_log_that_nobody_reads_costs_one_look_up_an_event(log: EventLog) -> None:

@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from reliable_channel import Event, MessageReceived
-from reliable_channel.events import EventsMissed, SyncSent
+from reliable_channel import MessageReceived
+from reliable_channel.diagnostics import SyncSent
+from reliable_channel.events import AnyEvent, EventsMissed
 from reliable_channel.runtime.backlog import Backlog
 from reliable_channel.runtime.event_stream import TRIM_AT, TRIM_AT_BYTES, EventStream
 from tests import inside
@@ -35,7 +36,7 @@ def emit(stream: EventStream, *names: str) -> None:
         stream.emit(message(name) if name.isupper() else SyncSent(name))
 
 
-def name_of(event: Event) -> str:
+def name_of(event: AnyEvent) -> str:
     match event:
         case EventsMissed(count, messages):
             return f"missed {count}, {messages} messages"
@@ -44,7 +45,7 @@ def name_of(event: Event) -> str:
     raise AssertionError(event)
 
 
-async def take(events: AsyncIterator[Event], count: int) -> list[str]:
+async def take(events: AsyncIterator[AnyEvent], count: int) -> list[str]:
     return [name_of(await anext(events)) for _ in range(count)]
 
 
@@ -53,7 +54,7 @@ async def read_all(stream: EventStream, names: list[str]) -> None:
         names += [name_of(event)]
 
 
-async def rest(stream: EventStream, events: AsyncIterator[Event]) -> list[str]:
+async def rest(stream: EventStream, events: AsyncIterator[AnyEvent]) -> list[str]:
     """Close the stream and read on to its end."""
     stream.close()
     return [name_of(event) async for event in events]
@@ -176,7 +177,7 @@ async def test_no_reader_is_no_slow_reader() -> None:
     assert reports == []
 
 
-async def wait_for_more(events: AsyncIterator[Event]) -> None:
+async def wait_for_more(events: AsyncIterator[AnyEvent]) -> None:
     with anyio.move_on_after(0):
         await anext(events)
 
@@ -258,7 +259,7 @@ async def test_a_wait_that_is_cancelled_can_be_taken_up_again() -> None:
 
 
 async def test_asking_for_the_next_event_confirms_the_one_before() -> None:
-    confirmed: list[Event] = []
+    confirmed: list[AnyEvent] = []
     stream = EventStream(1, Backlog(no_log), confirm=confirmed.append)
     emit(stream, "A", "B", "C")
     events = stream.read()

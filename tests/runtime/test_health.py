@@ -6,13 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from reliable_channel import Event, MessageSent
-from reliable_channel.events import (
-    ConnectionStatusChanged,
-    NodeHealth,
-    NodeHealthChanged,
-    TopicHealthChanged,
-)
+from reliable_channel import MessageSent
+from reliable_channel.diagnostics import NodeHealth, NodeHealthChanged, TopicHealthChanged
+from reliable_channel.events import AnyEvent, ConnectionStatusChanged
 from reliable_channel.runtime.health import Health
 from reliable_channel.transport import MemoryNetwork, PoolTransport
 from tests.channel.world import listening, make_channel
@@ -24,7 +20,7 @@ FAILING = replace(UNTRIED, state="failing", last_error="no store peers")
 AWAY = replace(UNTRIED, last_error="nobody listens")
 
 
-def health(events: list[Event], *, enough_nodes: int = 2) -> Health:
+def health(events: list[AnyEvent], *, enough_nodes: int = 2) -> Health:
     return Health(
         lambda: 5,
         events.append,
@@ -39,7 +35,7 @@ def named(address: str, node: NodeHealth) -> NodeHealth:
 
 
 def test_the_status_says_whether_all_some_or_none_work() -> None:
-    events: list[Event] = []
+    events: list[AnyEvent] = []
     it = health(events)
     it.failed("send", "a")
     it.failed("receive", "b")
@@ -55,7 +51,7 @@ def test_the_status_says_whether_all_some_or_none_work() -> None:
 
 
 def test_a_topic_is_as_healthy_as_what_arrives() -> None:
-    events: list[Event] = []
+    events: list[AnyEvent] = []
     it = health(events)
     it.failed("send", "a")
     it.failed("receive", "b", "silence")
@@ -92,7 +88,7 @@ def test_a_topic_needs_as_many_nodes_as_the_redundancy_says(
 
 
 def test_a_node_is_told_when_its_state_changes_and_not_before_it_was_tried() -> None:
-    events: list[Event] = []
+    events: list[AnyEvent] = []
     it = health(events)
     for node in (UNTRIED, HEALTHY, FAILING, FAILING, AWAY, HEALTHY, HEALTHY):
         it.nodes_are([named("a", node), named("b", HEALTHY)])

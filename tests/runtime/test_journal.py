@@ -3,7 +3,6 @@
 import gzip
 import json
 from base64 import b64decode
-from dataclasses import asdict
 from errno import ENOSPC, EROFS
 from hashlib import sha256
 from io import FileIO
@@ -15,7 +14,9 @@ import pytest
 
 from reliable_channel import MessageReceived, MessageSent
 from reliable_channel._contracts import repair_policies
-from reliable_channel.events import JournalDegraded, record
+from reliable_channel.config import flat
+from reliable_channel.diagnostics import JournalDegraded
+from reliable_channel.events import record
 from reliable_channel.runtime.journal import Journal
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.transport import MemoryNetwork
@@ -54,7 +55,7 @@ async def test_it_has_every_event_and_every_message_on_the_wire(tmp_path: Path) 
             "wanted_from_ms": opened["at_ms"] - QUICK.query_on_connect_window_ms,
             "log_length": 0,
             "has_store": True,
-            "options": {**asdict(QUICK), "seed": 1, **(values if path == "bob.jsonl" else {})},
+            "options": {**flat(QUICK), "seed": 1, **(values if path == "bob.jsonl" else {})},
         }
         assert opened["at_ms"] >= EPOCH_NS // 1_000_000
         assert rest.pop()["event"] == "journal_closed"

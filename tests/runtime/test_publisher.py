@@ -10,18 +10,13 @@ import pytest
 from reliable_channel import (
     ChannelOptions,
     DeliveryFailed,
-    Event,
     MessageAcknowledged,
     MessageSent,
     ReliableChannel,
     SendFailed,
 )
-from reliable_channel.events import (
-    ConnectionStatusChanged,
-    SyncSent,
-    TransportDegraded,
-    TransportRecovered,
-)
+from reliable_channel.diagnostics import SyncSent, TransportDegraded, TransportRecovered
+from reliable_channel.events import AnyEvent, ConnectionStatusChanged
 from reliable_channel.transport import Envelope, LossyTransport, MemoryNetwork, TransportError
 from tests.channel.world import QUICK, Told, listening, make_channel, now_ns
 
@@ -252,5 +247,5 @@ async def test_retries_keep_no_sync_from_ending_those_of_others(virtual_time: No
                 await told.until(partial(_has_told, told, kind, 200), within_s=within_s)
 
 
-def _has_told(told: Told, kind: type[Event], count: int) -> bool:
+def _has_told(told: Told, kind: type[AnyEvent], count: int) -> bool:
     return len(told.of(kind)) == count

@@ -9,14 +9,10 @@ import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived, MessageSent, SendFailed
 from reliable_channel._contracts.encryption import DecryptionFailed, EncryptionPair
+from reliable_channel.diagnostics import MessageRejected, RejectionReason
 from reliable_channel.errors import EmptyContent, EncryptionFailed
-from reliable_channel.events import (
-    EphemeralDropped,
-    EphemeralReceived,
-    MessageRejected,
-    RateLimitReached,
-    RejectionReason,
-)
+from reliable_channel.events import EphemeralDropped, EphemeralReceived, RateLimitReached
+from reliable_channel.options import RateLimitOptions
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import listening, make_channel, now_ns
 
@@ -58,7 +54,7 @@ async def test_sealed_messages_arrive_and_nothing_goes_out_in_clear() -> None:
 async def test_a_profile_seals_whole_messages_unless_it_is_told_otherwise(
     profile: Any, order: Any
 ) -> None:
-    network, options = MemoryNetwork(), ChannelOptions.of_profile(profile)
+    network, options = MemoryNetwork(), ChannelOptions(wire_profile=profile)
     options = replace(options, encryption_order=order)
     alice = make_channel(network.transport(), "alice", encryption=toy(1), options=options)
     bob = make_channel(network.transport(), "bob", encryption=toy(1), options=options)
@@ -170,9 +166,7 @@ async def test_a_marker_that_does_not_fit_fails_at_construction() -> None:
 
 def limited(messages: int) -> ChannelOptions:
     return ChannelOptions(
-        rate_limit_enabled=True,
-        rate_limit_messages_per_epoch=messages,
-        rate_limit_epoch_period_s=600,
+        rate_limit=RateLimitOptions(enabled=True, messages_per_epoch=messages, epoch_period_s=600),
         sync_min_interval_ms=0,
     )
 
@@ -211,7 +205,9 @@ async def test_ephemeral_messages_are_dropped_when_the_budget_runs_short() -> No
 async def test_a_restart_in_the_same_epoch_does_not_overspend(tmp_path: Path) -> None:
     network, file = MemoryNetwork(), tmp_path / "budget.json"
     for expected_left in (2, 1):
-        alice = make_channel(network.transport(), "alice", options=limited(3), rate_limit_file=file)
+        alice = make_channel(
+            network.transport(), "alice", options=limited(3), rate_limit={"file": file}
+        )
         async with listening(alice) as told:
             await alice.send(b"one")
             await told.first(MessageSent)

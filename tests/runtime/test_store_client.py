@@ -8,13 +8,15 @@ from typing import Any
 import anyio
 import pytest
 
-from reliable_channel import ChannelOptions, Event, MessageLost, MessageReceived, MessageSent
-from reliable_channel.events import (
+from reliable_channel import ChannelOptions, MessageLost, MessageReceived, MessageSent
+from reliable_channel.diagnostics import (
     MessageMissing,
     RepairRequested,
     TransportDegraded,
     TransportRecovered,
 )
+from reliable_channel.events import AnyEvent
+from reliable_channel.options import Limits
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.transport import (
@@ -105,7 +107,7 @@ class Author:
         self._network.broadcast(envelope)
 
 
-def ids(events: Sequence[Event]) -> list[str]:
+def ids(events: Sequence[AnyEvent]) -> list[str]:
     return [event.message_id for event in events if isinstance(event, MessageReceived)]
 
 
@@ -418,7 +420,7 @@ async def test_a_slow_reader_does_not_slow_catching_up(virtual_time: None) -> No
     alice, library = Author(network), Library(network)
     for number in range(1_000):
         alice.store(alice.write(f"m{number}"))
-    channel = reader(library, query_on_connect=True, event_buffer_limit=50)
+    channel = reader(library, query_on_connect=True, limits=Limits(events=50))
     async with channel, channel.events() as events:
         received = [await anext(events)]
         await anyio.sleep(60)

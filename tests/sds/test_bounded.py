@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from reliable_channel.sds import HistoryEntry, Limits, Outcome, RepairOptions, SdsProtocol
+from reliable_channel.sds import CoreLimits, HistoryEntry, Outcome, RepairOptions, SdsProtocol
 from reliable_channel.sds.dialects import CodecError
 from reliable_channel.sds.events import MessageReceived, OutgoingKind
 
@@ -26,7 +26,7 @@ from .world import (
     sync,
 )
 
-LIMITS = Limits(
+LIMITS = CoreLimits(
     log_entries=200,
     outgoing_messages=10,
     incoming_messages=20,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reliable_channel.sds import JS_WAKU, HistoryEntry, Limits, Outcome
+from reliable_channel.sds import JS_WAKU, CoreLimits, HistoryEntry, Outcome
 from reliable_channel.sds.events import (
     MessageLost,
     MessageMissing,
@@ -174,7 +174,7 @@ def test_the_timeout_counts_from_when_the_end_of_a_chain_became_known() -> None:
 
 
 def test_a_message_that_made_room_comes_again_and_is_delivered_once() -> None:
-    bob = participant("bob", limits=Limits(incoming_messages=2))
+    bob = participant("bob", limits=CoreLimits(incoming_messages=2))
     messages = chain(5)
     for message in messages[1:]:
         bob.receive(message, NOW_MS)
@@ -189,7 +189,7 @@ def test_a_message_that_made_room_comes_again_and_is_delivered_once() -> None:
 
 
 def test_a_message_that_made_room_is_asked_for() -> None:
-    bob = participant("bob", limits=Limits(incoming_messages=1))
+    bob = participant("bob", limits=CoreLimits(incoming_messages=1))
     bob.receive(forge("m1", after=["m0"]), NOW_MS)
     bob.receive(forge("other", after=["unknown"]), NOW_MS)
     assert {"m0", "m1", "unknown"} == set(bob.repair_requests.planned())
@@ -197,7 +197,7 @@ def test_a_message_that_made_room_is_asked_for() -> None:
 
 
 def test_the_incoming_buffer_is_bounded_in_bytes_too() -> None:
-    bob = participant("bob", limits=Limits(incoming_bytes=5_000))
+    bob = participant("bob", limits=CoreLimits(incoming_bytes=5_000))
     for i in range(10):
         bob.receive(forge(f"m{i}", after=["missing"], content=bytes(900)), NOW_MS)
     assert bob.incoming_buffer.size_bytes <= 5_000
@@ -212,7 +212,7 @@ def test_the_incoming_buffer_is_bounded_in_bytes_too() -> None:
 def test_a_message_that_waits_for_one_released_by_the_limit_is_delivered() -> None:
     # The newcomer's third reference makes room by giving up "old", which delivers "parked", for
     # which the newcomer itself waits: it must not wait for what is already there.
-    bob = participant("bob", limits=Limits(missing_entries=1))
+    bob = participant("bob", limits=CoreLimits(missing_entries=1))
     bob.receive(forge("parked", after=["old"], lamport=NOW_MS + 1), NOW_MS)
     bob.receive(forge("new", after=["old", "parked", "unknown"], lamport=NOW_MS + 2), NOW_MS)
     bob.receive(forge("unknown"), NOW_MS)
@@ -221,7 +221,7 @@ def test_a_message_that_waits_for_one_released_by_the_limit_is_delivered() -> No
 
 
 def test_one_message_may_refer_to_more_than_is_remembered() -> None:
-    bob = participant("bob", limits=Limits(missing_entries=3))
+    bob = participant("bob", limits=CoreLimits(missing_entries=3))
     arrival = bob.receive(forge("m", after=[f"u{i}" for i in range(5)]), NOW_MS)
     assert arrival.outcome is Outcome.PARKED
     assert [m.entry.message_id for m in bob.missing()] == ["u2", "u3", "u4"]
@@ -235,7 +235,7 @@ def test_one_message_may_refer_to_more_than_is_remembered() -> None:
 
 
 def test_a_message_older_than_the_log_is_refused_not_delivered_again() -> None:
-    bob = participant("bob", limits=Limits(log_entries=3))
+    bob = participant("bob", limits=CoreLimits(log_entries=3))
     messages = [forge(f"m{i}", lamport=NOW_MS + i, content=b"%d" % i) for i in range(6)]
     for message in messages + messages:
         bob.receive(message, NOW_MS)
@@ -249,7 +249,7 @@ def test_a_message_older_than_the_log_is_refused_not_delivered_again() -> None:
 
 
 def test_a_message_that_waited_past_the_horizon_does_not_move_it_back() -> None:
-    bob = participant("bob", limits=Limits(log_entries=2))
+    bob = participant("bob", limits=CoreLimits(log_entries=2))
     bob.receive(forge("a", lamport=NOW_MS + 1, content=b"a", after=["z"]), NOW_MS)
     newer = [
         forge(f"m{i}", lamport=NOW_MS + 10 + i, content=b"%d" % i, sender="bea") for i in range(5)
@@ -263,7 +263,7 @@ def test_a_message_that_waited_past_the_horizon_does_not_move_it_back() -> None:
 
 
 def test_nobody_waits_for_a_message_that_left_the_log() -> None:
-    bob = participant("bob", limits=Limits(log_entries=2))
+    bob = participant("bob", limits=CoreLimits(log_entries=2))
     for message in (forge(f"m{i}", lamport=NOW_MS + i) for i in range(5)):
         bob.receive(message, NOW_MS)
     last = forge("last", lamport=NOW_MS + 9, after=[f"m{i}" for i in range(5)])
@@ -272,7 +272,7 @@ def test_nobody_waits_for_a_message_that_left_the_log() -> None:
 
 
 def test_what_waits_for_a_message_older_than_the_log_is_delivered_when_that_arrives() -> None:
-    bob = participant("bob", limits=Limits(log_entries=2))
+    bob = participant("bob", limits=CoreLimits(log_entries=2))
     bob.receive(forge("waits", lamport=NOW_MS + 90, content=b"waits", after=["old"]), NOW_MS)
     for i in range(3):
         bob.receive(forge(f"m{i}", lamport=NOW_MS + 10 + i), NOW_MS)
@@ -310,7 +310,7 @@ def test_a_forged_copy_does_not_cancel_an_answer() -> None:
 @given(st.data())
 def test_small_buffers_never_deliver_twice(data: st.DataObject) -> None:
     """Any arrivals, in any order and number, with every buffer too small: once each, in order."""
-    limits = Limits(incoming_messages=3, missing_entries=4, log_entries=5)
+    limits = CoreLimits(incoming_messages=3, missing_entries=4, log_entries=5)
     bob = participant("bob", limits=limits, timeout_for_lost_messages_ms=5 * MINUTE)
     size = 10
     messages = [

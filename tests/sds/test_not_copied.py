@@ -5,7 +5,7 @@ Each test plays what makes js-waku fail and holds the core to what the specifica
 
 import pytest
 
-from reliable_channel.sds import HistoryEntry, Limits, Outcome, RepairOptions
+from reliable_channel.sds import CoreLimits, HistoryEntry, Outcome, RepairOptions
 from reliable_channel.sds.bloom import BloomFilter
 from reliable_channel.sds.events import (
     AcknowledgementSource,
@@ -230,7 +230,7 @@ def test_d19_a_duplicate_cancels_the_answer() -> None:
 
 def test_d22_state_is_bounded() -> None:
     # More floods are in test_bounded.py. js-waku buffers 500 forged sync messages for ever.
-    bob = participant("bob", limits=Limits(missing_entries=100))
+    bob = participant("bob", limits=CoreLimits(missing_entries=100))
     for n in range(500):
         bob.receive(forge("s", content=None, after=[f"u{n}"], bloom=bloom()), NOW_MS)
     assert len(bob.incoming_buffer.parked) == 0

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reliable_channel.sds import HistoryEntry, Limits, Outcome, RepairOptions, SdsProtocol
+from reliable_channel.sds import CoreLimits, HistoryEntry, Outcome, RepairOptions, SdsProtocol
 from reliable_channel.sds.events import (
     MessageForged,
     MessageLost,
@@ -81,7 +81,7 @@ def test_whom_a_sync_shows_to_lack_the_newest_message_is_told_soon() -> None:
 
 def test_a_message_older_than_the_log_is_missing_no_more() -> None:
     """Though nobody waits for it: a sync message referred to it."""
-    bob = participant("bob", limits=Limits(log_entries=1))
+    bob = participant("bob", limits=CoreLimits(log_entries=1))
     for n in range(2):
         bob.receive(forge(f"m{n}", lamport=NOW_MS + n), NOW_MS)
     bob.receive(forge("s", content=None, after=["old"]), NOW_MS)
@@ -95,7 +95,7 @@ def test_a_message_older_than_the_log_is_missing_no_more() -> None:
 
 
 def test_an_unknown_message_older_than_the_log_is_refused_and_not_lost() -> None:
-    bob = participant("bob", limits=Limits(log_entries=1))
+    bob = participant("bob", limits=CoreLimits(log_entries=1))
     for n in range(2):
         bob.receive(forge(f"m{n}", lamport=NOW_MS + n), NOW_MS)
     list(bob.events())
@@ -211,7 +211,7 @@ def test_ephemeral_messages_and_acknowledgements_count() -> None:
 
 
 def test_too_many_references_are_refused_and_an_own_message_is_no_participant() -> None:
-    bob = participant("bob", limits=Limits(unknown_references=2, repair_requests=2))
+    bob = participant("bob", limits=CoreLimits(unknown_references=2, repair_requests=2))
     arrival = bob.receive(forge("m", after=["u", "v", "w"]), NOW_MS)
     assert arrival.reason is RejectionReason.EXCESSIVE_REFERENCES
     asks = [HistoryEntry(i, None, "alice") for i in "uvw"]

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from reliable_channel.engine.archive_overlay import ArchiveOverlay
-from reliable_channel.sds import NIM, SPEC, Limits, RepairOptions, SdsProtocol, WireProfile
+from reliable_channel.sds import NIM, SPEC, CoreLimits, RepairOptions, SdsProtocol, WireProfile
 from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.errors import ContentTooLong
@@ -36,7 +36,7 @@ from .world import (
 )
 
 SMALL: Any = {
-    "limits": Limits(log_window_entries=8),
+    "limits": CoreLimits(log_window_entries=8),
     "repair": RepairOptions(t_min_ms=2_000, t_max_ms=8_000, cache_durably=True),
     "retry_interval_ms": 5_000,
     "causal_history_size": 60,
@@ -162,7 +162,7 @@ def test_what_was_never_dispatched_is_broadcast_again_in_its_order() -> None:
 
 
 def test_a_known_message_is_not_delivered_again_however_old() -> None:
-    kept = Kept("alice", limits=Limits(log_window_entries=4))
+    kept = Kept("alice", limits=CoreLimits(log_window_entries=4))
     core = kept.begin()
     messages = [forge(f"m{number:03}", lamport=NOW_MS + number) for number in range(50)]
     for _ in range(2):
@@ -180,7 +180,7 @@ def test_a_known_message_is_not_delivered_again_however_old() -> None:
 
 
 def test_the_end_of_the_log_may_reach_into_the_archive() -> None:
-    kept = Kept("alice", limits=Limits(log_window_entries=4))
+    kept = Kept("alice", limits=CoreLimits(log_window_entries=4))
     core = kept.begin()
     for number in range(20):
         core.receive(forge(f"m{number:02}", lamport=NOW_MS + number), NOW_MS)
@@ -192,7 +192,7 @@ def test_the_end_of_the_log_may_reach_into_the_archive() -> None:
 
 
 def test_positions_count_what_is_archived() -> None:
-    kept = Kept("alice", limits=Limits(log_window_entries=4))
+    kept = Kept("alice", limits=CoreLimits(log_window_entries=4))
     core, whole = kept.begin(), SdsProtocol(
         CHANNEL, "alice", now_ms=NOW_MS, random=Random(0).random, options=options()
     )  # fmt: skip
@@ -213,7 +213,7 @@ def test_positions_count_what_is_archived() -> None:
 
 def test_a_full_log_is_trimmed_by_whole_blocks_and_breaks_no_dependency() -> None:
     limit = 2 * BLOCK_ENTRIES
-    kept = Kept("alice", limits=Limits(log_entries=limit, log_window_entries=100))
+    kept = Kept("alice", limits=CoreLimits(log_entries=limit, log_window_entries=100))
     core = kept.begin()
     for number in range(4 * BLOCK_ENTRIES):
         before = [f"m{number - 1:06}"] if number else []
@@ -235,7 +235,7 @@ def test_a_full_log_is_trimmed_by_whole_blocks_and_breaks_no_dependency() -> Non
 
 def test_logs_are_compared_whole_after_a_restart() -> None:
     # Found by `reliable-channel simulate --auto --first-seed 178 --seeds 1`.
-    kept = Kept("alice", limits=Limits(log_window_entries=4))
+    kept = Kept("alice", limits=CoreLimits(log_window_entries=4))
     core, whole = kept.begin(), LogSums()
     for number in range(60):
         key = (NOW_MS + number * 700 * (-1) ** number, f"m{number:03}")
@@ -249,7 +249,7 @@ def test_logs_are_compared_whole_after_a_restart() -> None:
 
 
 def test_heads_are_referred_to_after_a_restart_and_a_refused_message() -> None:
-    kept = Kept("alice", self_tuning=True, limits=Limits(log_window_entries=4))
+    kept = Kept("alice", self_tuning=True, limits=CoreLimits(log_window_entries=4))
     core = kept.begin()
     ids = [f"m{number:03}" for number in range(10)]
     for message_id in ids:
@@ -289,7 +289,7 @@ def test_what_a_sync_alone_named_is_a_head_after_a_restart() -> None:
 
 
 def test_old_messages_leave_by_age() -> None:
-    kept = Kept("alice", retention_ms=10 * MINUTE, limits=Limits(log_window_entries=50))
+    kept = Kept("alice", limits=CoreLimits(retention_ms=10 * MINUTE, log_window_entries=50))
     core = kept.begin()
     minutes = 60
     for minute in range(minutes):
@@ -301,7 +301,7 @@ def test_old_messages_leave_by_age() -> None:
     assert len(core.log) <= 50 + BLOCK_ENTRIES
     memory = SdsProtocol(
         CHANNEL, "bob", now_ms=NOW_MS, random=Random(0).random,
-        options=options(retention_ms=10 * MINUTE),
+        options=options(limits=CoreLimits(retention_ms=10 * MINUTE)),
     )  # fmt: skip
     for minute in range(minutes):
         memory.receive(
@@ -312,7 +312,7 @@ def test_old_messages_leave_by_age() -> None:
 
 
 def test_a_forged_message_that_is_archived_makes_way_for_the_true_one() -> None:
-    kept = Kept("alice", limits=Limits(log_window_entries=4))
+    kept = Kept("alice", limits=CoreLimits(log_window_entries=4))
     core = kept.begin()
     content = b"true"
     true_id = js_waku_id("bob", 0, content)  # its id proves its content
@@ -331,7 +331,7 @@ def test_a_forged_message_that_is_archived_makes_way_for_the_true_one() -> None:
 
 def test_a_log_on_disk_is_bounded_in_bytes_too() -> None:
     large = bytes(10_000)
-    limits = Limits(log_window_entries=50, log_bytes=BLOCK_ENTRIES * 2 * len(large))
+    limits = CoreLimits(log_window_entries=50, log_bytes=BLOCK_ENTRIES * 2 * len(large))
     kept = Kept("alice", limits=limits)
     core = kept.begin()
     for number in range(4 * BLOCK_ENTRIES):
@@ -344,7 +344,7 @@ def test_a_log_on_disk_is_bounded_in_bytes_too() -> None:
 
 
 def test_a_clock_set_back_meanwhile_holds_up_nothing() -> None:
-    # Found by `reliable_channel_lab.sim`: tests/plugins/lab/sim/regressions.py.
+    # Found by `reliable_channel_lab.sim`: plugins/reliable_channel_lab/tests/sim/regressions.py.
     kept = Kept("bob")
     bob = kept.begin()
     bob.receive(forge("waits", after=["never comes"]), NOW_MS)
@@ -364,7 +364,7 @@ def test_a_clock_set_back_meanwhile_holds_up_nothing() -> None:
 
 def test_positions_below_the_window_count_what_the_same_step_put_there() -> None:
     # Found by `reliable-channel simulate --first-seed 41 --seeds 1`.
-    kept = Kept("bob", limits=Limits(log_window_entries=4))
+    kept = Kept("bob", limits=CoreLimits(log_window_entries=4))
     bob = kept.begin()
     for number in range(10):
         bob.receive(forge(f"new{number}", lamport=NOW_MS + number), NOW_MS)

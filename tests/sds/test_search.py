@@ -2,7 +2,7 @@
 
 import pytest
 
-from reliable_channel.sds import HistoryEntry, Limits, Outcome, SdsProtocol
+from reliable_channel.sds import CoreLimits, HistoryEntry, Outcome, SdsProtocol
 from reliable_channel.sds.events import (
     MessageLost,
     MessageMissing,
@@ -208,7 +208,7 @@ def test_what_has_no_turn_in_time_is_dropped_and_what_waits_delivered() -> None:
 
 def test_beyond_the_limit_what_is_not_looked_for_goes_first() -> None:
     limit = CHECKED + QUEUED - 1
-    bob = participant("bob", limits=Limits(missing_entries=limit))
+    bob = participant("bob", limits=CoreLimits(missing_entries=limit))
     ids = names(CHECKED + QUEUED)
     bob.receive(forge("m", after=ids, content=b"m"), NOW_MS)
     dropped = only(events(bob, ReferencesDropped))
@@ -222,14 +222,14 @@ def test_beyond_the_limit_what_is_not_looked_for_goes_first() -> None:
 
 
 def test_exactly_at_the_limit_nothing_is_dropped() -> None:
-    bob = participant("bob", limits=Limits(missing_entries=CHECKED + QUEUED))
+    bob = participant("bob", limits=CoreLimits(missing_entries=CHECKED + QUEUED))
     bob.receive(forge("m", after=names(CHECKED + QUEUED)), NOW_MS)
     assert events(bob, ReferencesDropped) == []
     assert bob.progress().missing == CHECKED + QUEUED + 1
 
 
 def test_beyond_the_limit_who_has_most_loses_and_what_waits_for_that_alone_is_delivered() -> None:
-    bob = participant("bob", limits=Limits(missing_entries=4))
+    bob = participant("bob", limits=CoreLimits(missing_entries=4))
     bob.receive(forge("n", sender="nick", after=["x"], content=b"n"), NOW_MS)
     bob.receive(forge("m", after=["u1"], content=b"m"), NOW_MS)
     bob.receive(forge("o", after=["u2", "u3", "u4"], content=b"o"), NOW_MS)
@@ -265,7 +265,7 @@ def test_a_missing_message_that_is_referred_to_again_is_no_news() -> None:
 
 def test_a_missing_message_counts_as_that_of_the_referrer_with_fewest() -> None:
     """Else a flooder that names first what others miss has it dropped with its own."""
-    bob = participant("bob", limits=Limits(missing_entries=4))
+    bob = participant("bob", limits=CoreLimits(missing_entries=4))
     bob.receive(forge("m", after=["u", "v", "w"]), NOW_MS)
     bob.receive(forge("n", sender="nick", after=["u"]), NOW_MS)
     bob.receive(forge("o", after=["x", "y"]), NOW_MS)
@@ -307,7 +307,7 @@ def test_an_endless_hint_that_had_to_wait_is_passed_over_in_its_turn() -> None:
 
 
 def test_what_left_the_log_is_passed_over_in_its_turn() -> None:
-    bob, ids = participant("bob", limits=Limits(log_entries=1)), names(CHECKED)
+    bob, ids = participant("bob", limits=CoreLimits(log_entries=1)), names(CHECKED)
     for n, name in enumerate(("left", "newest")):
         bob.receive(forge(name, lamport=NOW_MS + n), NOW_MS)
     bob.receive(forge("m", lamport=NOW_MS + 9, after=["left", *ids], content=b"m"), NOW_MS)

@@ -1,7 +1,7 @@
 """The table of message states: what it says, that the core keeps to it, and that a core that does
 not is found."""
 
-from reliable_channel.sds import Limits, SdsOptions, SdsProtocol
+from reliable_channel.sds import CoreLimits, SdsOptions, SdsProtocol
 from reliable_channel.sds.events import MessageLost, MessageReceived
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.sds.profile import SPEC
@@ -23,7 +23,7 @@ def participant(**limits: int) -> SdsProtocol:
         "bob",
         now_ms=NOW_MS,
         random=lambda: 0.5,
-        options=SdsOptions(limits=Limits(**limits)),
+        options=SdsOptions(limits=CoreLimits(**limits)),
     )
 
 

@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 from reliable_channel.engine.archive_overlay import ArchiveOverlay
-from reliable_channel.sds import Limits, RepairOptions, SdsProtocol
+from reliable_channel.sds import CoreLimits, RepairOptions, SdsProtocol
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.state import Identity, SqliteStateStore, change_log
 from tests import inside
@@ -28,7 +28,7 @@ from tests.sds.world import CHANNEL, NOW_MS, SECOND, forge, options, participant
 
 ALICE = Identity(CHANNEL, "alice", "spec")
 OPTIONS: dict[str, Any] = {
-    "limits": Limits(log_window_entries=4, log_entries=12),
+    "limits": CoreLimits(log_window_entries=4, log_entries=12),
     "repair": RepairOptions(t_min_ms=2_000, t_max_ms=8_000, cache_durably=True),
     "retry_interval_ms": 5_000,
 }

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from reliable_channel import ChannelOptions, MessageSent, ReliableChannel
-from reliable_channel.events import (
+from reliable_channel.diagnostics import (
     NodeHealthChanged,
     TopicHealthChanged,
     TransportDegraded,

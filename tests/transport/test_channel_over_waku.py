@@ -15,7 +15,7 @@ from reliable_channel import (
     MessageReceived,
     MessageSent,
 )
-from reliable_channel.events import (
+from reliable_channel.diagnostics import (
     MessageRejected,
     RejectionReason,
     TransportDegraded,

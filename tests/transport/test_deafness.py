@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from reliable_channel import ReliableChannel
-from reliable_channel.events import NodeHealthChanged, TransportDegraded, TransportRecovered
+from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded, TransportRecovered
 from reliable_channel.transport import PoolTransport, TransportError, WakuTransport
 from reliable_channel.transport.addresses import default_content_topic
 from reliable_channel.transport.settings import WakuSettings

@@ -7,8 +7,8 @@ import pytest
 
 from reliable_channel import ChannelHub, ChannelUnavailable, MessageReceived, ReliableChannel
 from reliable_channel._contracts.encryption import EncryptionPair
+from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded
 from reliable_channel.errors import ChannelClosed
-from reliable_channel.events import NodeHealthChanged, TransportDegraded
 from reliable_channel.hub import channel_of
 from reliable_channel.transport import MemoryNetwork, MemoryTransport, PoolTransport, Transport
 from reliable_channel.transport.hub import Hub

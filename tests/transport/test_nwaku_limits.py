@@ -10,13 +10,8 @@ import httpx
 import pytest
 
 from reliable_channel import ReliableChannel
-from reliable_channel.events import (
-    DeliveryFailed,
-    MessageSent,
-    NodeHealthChanged,
-    TransportDegraded,
-    TransportRecovered,
-)
+from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded, TransportRecovered
+from reliable_channel.events import DeliveryFailed, MessageSent
 from reliable_channel.transport import PoolTransport, WakuTransport
 from reliable_channel.transport.addresses import default_content_topic
 from reliable_channel.transport.settings import WakuSettings

@@ -27,7 +27,7 @@ def test_defaults_are_those_of_a_channel() -> None:
         ("service", "x", "'auto', 'relay' or 'light'"),
         ("cluster_id", 65_536, "between 0 and 65535"),
         ("num_shards", 0, "between 1 and 65536"),
-        ("pubsub_topic", 5, "a pubsub topic"),
+        ("pubsub_topic", 5, "a text"),
         ("ca_file", 5, "the path of a file"),
     ],
 )

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from reliable_channel import ChannelUnavailable, MessageReceived, MessageSent, ReliableChannel
-from reliable_channel.events import NodeHealthChanged, TransportDegraded, TransportRecovered
+from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded, TransportRecovered
 from reliable_channel.transport import PoolTransport
 from tests.channel.world import listening, now_ns
 

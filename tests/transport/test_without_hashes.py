@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from reliable_channel import MessageLost
-from reliable_channel.events import NodeHealthChanged, TransportDegraded
+from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded
 from reliable_channel.hub import channel_of
 from reliable_channel.transport import Batch, LossyTransport, PoolTransport, Transport
 from reliable_channel.transport.connect import light_transport

@@ -9,9 +9,9 @@ defaults of the family.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, Final
 
+from reliable_channel.config import nested
 from reliable_channel.options import ChannelOptions
 from reliable_channel.sds import NIM, HistoryEntry, Message, SdsProtocol
 from reliable_channel.sds.bloom import BloomFilter, BloomLayout, BloomParameters, RollingBloomFilter
@@ -260,7 +260,7 @@ def _core(
         random=lambda: 0.5,
         profile=NIM,
         listen_to=[NIM],
-        options=replace(ChannelOptions.of_profile("nim"), **case["options"]).sds_options(),
+        options=ChannelOptions(wire_profile="nim", **nested(case["options"])).sds_options(),
         id_function=id_function,
     )
 

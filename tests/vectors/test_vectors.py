@@ -243,7 +243,7 @@ def test_nim_vectors_of_any_channel_hold(channel_id: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("options", "differing"),
-    [({}, 0), ({"unknown_references_limit": 1}, 1), ({"no_such_option": 1}, 7)],
+    [({}, 0), ({"limits_unknown_references": 1}, 1), ({"no_such_option": 1}, 7)],
 )
 def test_options_of_nim_vectors_are_those_of_the_file(
     options: dict[str, int], differing: int, tmp_path: Path
@@ -254,9 +254,9 @@ def test_options_of_nim_vectors_are_those_of_the_file(
 
 def test_options_of_a_nim_case_are_its_own(tmp_path: Path) -> None:
     def plant(document: Any) -> None:
-        document["options"] = {"unknown_references_limit": 1}
+        document["options"] = {"limits_unknown_references": 1}
         for case in document["dependencies"]:
-            case["options"] = {"unknown_references_limit": 10}
+            case["options"] = {"limits_unknown_references": 10}
 
     assert _differences("nim-sds", "nim_wire", plant, tmp_path) == 0
 
@@ -294,6 +294,42 @@ def test_a_planted_error_of_status_clients_is_found(
     kind: str, case: int, plant: Callable[[Any], None], tmp_path: Path
 ) -> None:
     assert _differences("status-real", kind, lambda d: plant(d[case]), tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "plant"),
+    [
+        (
+            "client: DR, chat message 1",
+            lambda c: _swap(c["protocol"]["entries"][0], "message_key_hex"),
+        ),
+        (
+            "client: hash ratchet, community, chat message 1",
+            lambda c: _swap(c["group_keys"][0], "key_hex"),
+        ),
+        (
+            "client: hash ratchet, community, rekey in a description 1",
+            lambda c: _swap(c, "key_id_hex"),
+        ),
+        (
+            "client: DR+HR, keys for a member 1",
+            lambda c: _swap(c["protocol"]["entries"][0]["hr"], "group_id"),
+        ),
+        ("community user kicked", lambda c: _swap(c["messages"][0], "message_id")),
+    ],
+)
+def test_a_planted_error_of_a_ratchet_is_found(
+    name: str, plant: Callable[[Any], None], tmp_path: Path
+) -> None:
+    def at_name(document: Any) -> None:
+        plant(next(case for case in document if case["name"] == name))
+
+    assert _differences("status-ratchet", "messages", at_name, tmp_path) == 1
+
+
+def _swap(record: Any, name: str) -> None:
+    """Change the last digit."""
+    record[name] = record[name][:-1] + ("0" if record[name][-1] != "0" else "1")
 
 
 def test_a_planted_key_is_found(tmp_path: Path) -> None:

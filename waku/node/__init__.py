@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from waku.node.envelope import Envelope
-    from waku.node.errors import CannotListen, PublishRefused, RelayFull, StoreUnavailable
-    from waku.node.identity import BadAddress, NodeAddress
+    from waku.node.errors import (
+        CannotListen,
+        DialFailed,
+        PublishRefused,
+        RelayFull,
+        StoreUnavailable,
+    )
+    from waku.node.identity import BadAddress
     from waku.node.libp2p import Listen, ListenLimits
     from waku.node.node import EmbeddedNode
     from waku.node.options import NodeOptions
-    from waku.node.remote import DialFailed
     from waku.node.server import serve, serve_node
     from waku.node.services import Criterion, ServiceKind, ServiceRefused, Services, Subscriber
     from waku.node.store import ArchiveError
@@ -28,7 +33,6 @@ __all__ = [
     "Envelope",
     "Listen",
     "ListenLimits",
-    "NodeAddress",
     "NodeOptions",
     "PublishRefused",
     "RelayFull",
@@ -46,12 +50,11 @@ _HOME_OF: Final = {
     "BadAddress": "identity",
     "CannotListen": "errors",
     "Criterion": "services",
-    "DialFailed": "remote",
+    "DialFailed": "errors",
     "EmbeddedNode": "node",
     "Envelope": "envelope",
     "Listen": "libp2p",
     "ListenLimits": "libp2p",
-    "NodeAddress": "identity",
     "NodeOptions": "options",
     "PublishRefused": "errors",
     "RelayFull": "errors",

@@ -1,18 +1,19 @@
-"""`/admin/v1`: the nodes that the node is joined to, and joining more."""
+"""`/admin/v1`: the peers of the node, and connecting to more."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Final, TypeAlias
 
 from waku.node.bodies import BadBody, read_json, text_list
+from waku.node.errors import DialFailed, WrongCluster
 from waku.node.http import OK, Answer, Request, Route, ServedNode
-from waku.node.identity import BadAddress, NodeAddress, is_peer_id
+from waku.node.identity import BadAddress, check_address, is_peer_id
 from waku.node.lightpush_api import presto_error
 from waku.node.mesh import PeerInfo
 from waku.node.protocols import COUNTED_PROTOCOLS, SERVICE_PROTOCOLS
-from waku.node.remote import DialFailed, WrongCluster
 from waku.topics import InvalidTopic, PubsubTopic
 
 __all__ = ["ROUTES"]
@@ -52,36 +53,30 @@ async def service_peers(node: ServedNode, request: Request) -> Answer:
 
 
 async def relay_peers(node: ServedNode, request: Request) -> Answer:
-    """GET /admin/v1/peers/relay and /admin/v1/peers/mesh, which are the same here."""
-    if not node.options.relay:
-        return NO_RELAY
-    return Answer.json(
-        [
-            {"shard": shard, "peers": [{**_peer_json(peer), "score": 0.0} for peer in found]}
-            for shard, found in _relay_peers_by_shard(node)
-        ]
-    )
+    """GET /admin/v1/peers/relay."""
+    return _by_shard(node, node.relay_peers)
+
+
+async def mesh_peers(node: ServedNode, request: Request) -> Answer:
+    """GET /admin/v1/peers/mesh."""
+    return _by_shard(node, node.mesh_peers)
 
 
 async def relay_peers_on_shard(node: ServedNode, request: Request) -> Answer:
-    """GET /admin/v1/peers/relay/on/{shard} and /admin/v1/peers/mesh/on/{shard}."""
-    if not node.options.relay:
-        return NO_RELAY
-    shard = _shard(request)
-    if isinstance(shard, Answer):
-        return shard
-    found = [peer for peer in node.relay_peers() if shard in peer.shards]
-    return Answer.json(
-        {"shard": shard, "peers": [{**_peer_json(peer), "score": 0.0} for peer in found]}
-    )
+    """GET /admin/v1/peers/relay/on/{shard}."""
+    return _on_shard(node, request, node.relay_peers)
+
+
+async def mesh_peers_on_shard(node: ServedNode, request: Request) -> Answer:
+    """GET /admin/v1/peers/mesh/on/{shard}."""
+    return _on_shard(node, request, node.mesh_peers)
 
 
 async def stats(node: ServedNode, request: Request) -> Answer:
     """GET /admin/v1/peers/stats."""
     known = list(node.mesh.peers().values())
-    by_shard = _relay_peers_by_shard(node) if node.options.relay else []
-    counts = {str(shard): len(found) for shard, found in by_shard}
-    relay_total = len(node.relay_peers())
+    relay = _counted(node, node.relay_peers)
+    mesh = _counted(node, node.mesh_peers)
     return Answer.json(
         {
             "Sum": {"Total peers": len(known)},
@@ -91,8 +86,8 @@ async def stats(node: ServedNode, request: Request) -> Answer:
                 "CannotConnect": 0,
                 "CanConnect": 0,
             },
-            "Relay peers": {**counts, "Total relay peers": relay_total},
-            "Mesh peers": {**counts, "Total mesh peers": relay_total},
+            "Relay peers": {**relay, "Total relay peers": len(node.relay_peers())},
+            "Mesh peers": {**mesh, "Total mesh peers": sum(mesh.values())},
             "By Protocols": {
                 name: sum(name in peer.protocols for peer in known) for name in COUNTED_PROTOCOLS
             },
@@ -112,20 +107,20 @@ async def peer(node: ServedNode, request: Request) -> Answer:
 
 
 async def add_peers(node: ServedNode, request: Request) -> Answer:
-    """POST /admin/v1/peers: join nodes by `http://` address or multiaddress."""
+    """POST /admin/v1/peers: connect to peers by their multiaddresses."""
     try:
         addresses = text_list(read_json(request))
     except BadBody as error:
         return Answer.text(400, f"Failed to decode request: {presto_error(str(error))}")
     for index, text in enumerate(addresses):
         try:
-            address = NodeAddress.parse(text)
+            peer_id = check_address(text)
         except BadAddress as error:
             return Answer.text(400, f"Couldn't parse remote peer info: {error}")
-        if address.peer_id in node.mesh.peers():
+        if peer_id in node.mesh.peers():
             continue  # as in nwaku, a known peer is reached the way it was, whatever the address
         try:
-            await node.dial(address)
+            await node.dial(text)
         except WrongCluster:
             continue  # as in nwaku, which connects, and hangs up once it knows the cluster
         except DialFailed:
@@ -181,18 +176,42 @@ def _peer_json(found: PeerInfo) -> Mapping[str, object]:
     }
 
 
-def _relay_peers_by_shard(node: ServedNode) -> list[tuple[int, list[PeerInfo]]]:
-    """Return the relay peers of each followed topic; a shard of two clusters comes twice."""
+def _topics(node: ServedNode) -> list[PubsubTopic]:
+    """The static shards that are followed."""
     found = []
     for topic in node.relay.pubsub_topics:
-        try:
-            parsed = PubsubTopic.parse(topic)
-        except InvalidTopic:
-            continue
-        ours = parsed.cluster_id == node.options.cluster_id
-        on_shard = [peer for peer in node.relay_peers() if ours and parsed.shard in peer.shards]
-        found.append((parsed.shard, on_shard))
+        with suppress(InvalidTopic):
+            found.append(PubsubTopic.parse(topic))
     return found
+
+
+PeersOf: TypeAlias = Callable[[str], list[PeerInfo]]
+
+
+def _counted(node: ServedNode, peers_of: PeersOf) -> dict[str, int]:
+    topics = _topics(node) if node.options.relay else []
+    return {str(topic.shard): len(peers_of(str(topic))) for topic in topics}
+
+
+def _by_shard(node: ServedNode, peers_of: PeersOf) -> Answer:
+    """The peers of each followed topic; a shard of two clusters comes twice."""
+    if not node.options.relay:
+        return NO_RELAY
+    return Answer.json([_shard_json(one.shard, peers_of(str(one))) for one in _topics(node)])
+
+
+def _on_shard(node: ServedNode, request: Request, peers_of: PeersOf) -> Answer:
+    if not node.options.relay:
+        return NO_RELAY
+    shard = _shard(request)
+    if isinstance(shard, Answer):
+        return shard
+    topic = PubsubTopic(node.options.cluster_id, shard)
+    return Answer.json(_shard_json(shard, peers_of(str(topic))))
+
+
+def _shard_json(shard: int, found: Iterable[PeerInfo]) -> Mapping[str, object]:
+    return {"shard": shard, "peers": [{**_peer_json(peer), "score": 0.0} for peer in found]}
 
 
 def _shard(request: Request) -> int | Answer:
@@ -209,15 +228,15 @@ _PEERS: Final = "/admin/v1/peers"
 _RELAY_FAILURES: Final = {**_BAD_SHARD, 503: "the node has no relay"}
 
 ROUTES: Final = (
-    Route("GET", _PEERS, peers, "List the nodes joined to this one", "admin", answer="Peers"),
+    Route("GET", _PEERS, peers, "List the connected peers", "admin", answer="Peers"),
     Route(
         "POST",
         _PEERS,
         add_peers,
-        "Join nodes",
+        "Connect to peers",
         "admin",
         body="TopicList",
-        failures={400: "not an address, or no node answers there"},
+        failures={400: "not a multiaddress, or no peer answers there"},
     ),
     Route("GET", f"{_PEERS}/connected", peers, "List the connected nodes", "admin", answer="Peers"),
     Route(
@@ -242,25 +261,25 @@ ROUTES: Final = (
         Route(
             "GET",
             f"{_PEERS}/{kind}",
-            relay_peers,
+            handler,
             f"List the {kind} peers by shard",
             "admin",
             answer="PeersOfShards",
             failures={503: "the node has no relay"},
         )
-        for kind in ("relay", "mesh")
+        for kind, handler in (("relay", relay_peers), ("mesh", mesh_peers))
     ),
     *(
         Route(
             "GET",
             f"{_PEERS}/{kind}/on/{{shard}}",
-            relay_peers_on_shard,
+            handler,
             f"List the {kind} peers of a shard",
             "admin",
             answer="PeersOfShard",
             failures=_RELAY_FAILURES,
         )
-        for kind in ("relay", "mesh")
+        for kind, handler in (("relay", relay_peers_on_shard), ("mesh", mesh_peers_on_shard))
     ),
     Route(
         "GET",

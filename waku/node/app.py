@@ -18,7 +18,6 @@ from waku.node import (
     filter_api,
     go_waku_api,
     lightpush_api,
-    mesh_api,
     messaging_api,
     metrics_api,
     openapi,
@@ -82,7 +81,6 @@ class NodeApp:
             *(filter_api.ROUTES if "filter" in served else ()),
             *(store_api.ROUTES if "store" in served else ()),
             *(admin_api.ROUTES if options.admin else ()),
-            *mesh_api.ROUTES,
             *openapi.ROUTES,
         )
         if options.behave_as == "go-waku":
@@ -155,7 +153,6 @@ class NodeApp:
             body,
             _media_type(content_type),
             client_id,
-            scope.get("client"),
         )
         return body, await route.handler(self._node, request)
 

@@ -15,10 +15,8 @@ Status = tuple[str, str | None]
 
 
 async def info(node: ServedNode, request: Request) -> Answer:
-    """GET /info: `enrUri` is empty where the node has no record."""
-    addresses = [f"{address}/p2p/{node.peer_id}" for address in node.listen_addresses]
-    addresses += node.libp2p_addresses
-    return Answer.json({"listenAddresses": addresses, "enrUri": node.record})
+    """GET /info: a node that does not listen for libp2p peers has no address and no record."""
+    return Answer.json({"listenAddresses": list(node.libp2p_addresses), "enrUri": node.record})
 
 
 async def version(node: ServedNode, request: Request) -> Answer:

@@ -12,8 +12,6 @@ __all__ = ["MAX_META_BYTES", "Envelope", "carried_size", "encoded_size", "relay_
 
 MAX_META_BYTES: Final = 64
 """14/WAKU2-MESSAGE. Nodes cannot decode a message with more: it is sent, and dropped on arrival."""
-ESCAPED: Final = 6
-"""Bytes that JSON may need for one of a topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +26,6 @@ class Envelope:
     def of(cls, pubsub_topic: str, message: WakuMessage) -> Envelope:
         """Wrap a message, whose timestamp must be its final one."""
         return cls(pubsub_topic, message, message_hash(pubsub_topic, message))
-
-    @classmethod
-    def from_json(cls, value: object) -> Envelope:
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError: a field is missing or of the wrong type.
-        """
-        match value:
-            case {"pubsubTopic": str(pubsub_topic), "message": message}:
-                return cls.of(pubsub_topic, WakuMessage.from_json(message))
-        raise ValueError("expected a message and its pubsub topic")
-
-    def to_json(self) -> dict[str, object]:
-        """Return the form in which joined nodes hand it to each other."""
-        return {"pubsubTopic": self.pubsub_topic, "message": self.message.to_json()}
 
 
 def relay_json(message: WakuMessage) -> dict[str, str | int | bool]:
@@ -77,8 +59,7 @@ def encoded_size(message: WakuMessage) -> int:
 
 def carried_size(pubsub_topic: str, message: WakuMessage) -> int:
     """Return what a message counts for on its way between nodes, in bytes."""
-    topics = len(pubsub_topic.encode()) + len(message.content_topic.encode())
-    return encoded_size(message) + ESCAPED * topics
+    return encoded_size(message) + len(pubsub_topic.encode())
 
 
 def _field_size(tag_bytes: int, length: int) -> int:

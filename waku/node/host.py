@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from waku.models import WakuMessage
+from waku.node.envelope import Envelope
 from waku.node.filter import FilterTable
 from waku.node.mesh import Mesh
 from waku.node.options import NodeOptions
@@ -36,6 +37,10 @@ class Host(Protocol):
         """The links to other nodes."""
 
     @property
+    def shards(self) -> frozenset[int]:
+        """The shards of its cluster that it follows; without relay, those of its options."""
+
+    @property
     def filter(self) -> FilterTable:
         """What its filter subscribers want."""
 
@@ -52,6 +57,9 @@ class Host(Protocol):
 
     def publish(self, pubsub_topic: str, message: WakuMessage, *, unfollowed: bool = False) -> int:
         """Publish a message; return how many peers that follow the topic it went to."""
+
+    def receive(self, envelope: Envelope, source: str) -> None:
+        """Take a message of a peer."""
 
     def shard_for(self, content_topic: str) -> str:
         """Return the pubsub topic of a content topic, or raise `NoShard`."""

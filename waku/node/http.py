@@ -13,11 +13,11 @@ from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
 from waku.node.clients import Clients
-from waku.node.identity import NodeAddress
+from waku.node.host import Host
 from waku.node.mesh import PeerInfo
 from waku.node.messaging import Messaging
 from waku.node.metrics import Metrics
-from waku.node.peer_host import PeerHost
+from waku.node.service_nodes import ServiceNodes
 
 __all__ = [
     "HTML",
@@ -50,8 +50,6 @@ class Request:
     """Without parameters, in lower case."""
     client_id: str | None
     """What `Waku-Client-Id` says."""
-    remote: tuple[str, int] | None = None
-    """Host and port of the caller, if the server knows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +76,16 @@ OK: Final = Answer(200, b"OK")
 NOT_FOUND: Final = Answer(404, b"")
 
 
-class ServedNode(PeerHost, Protocol):
+class ServedNode(Host, Protocol):
     """An `EmbeddedNode`, as the handlers of its REST API see it."""
+
+    @property
+    def peer_id(self) -> str:
+        """Name of the node among its peers."""
+
+    @property
+    def service_nodes(self) -> ServiceNodes:
+        """The nodes that serve its own light clients."""
 
     @property
     def clients(self) -> Clients:
@@ -94,10 +100,6 @@ class ServedNode(PeerHost, Protocol):
         """Its messaging layer."""
 
     @property
-    def listen_addresses(self) -> tuple[str, ...]:
-        """Where other nodes reach it."""
-
-    @property
     def libp2p_addresses(self) -> tuple[str, ...]:
         """Where libp2p peers reach it."""
 
@@ -109,17 +111,21 @@ class ServedNode(PeerHost, Protocol):
     def routes(self) -> tuple[Route, ...]:
         """The operations of its API."""
 
-    def accept(self, info: PeerInfo) -> bool:
-        """Take up a node that dialled us; return False when there are too many."""
+    @property
+    def dials(self) -> Mapping[bool, int]:
+        """Attempts to dial, by whether a peer answered."""
 
-    async def dial(self, address: NodeAddress | str) -> None:
-        """Join a node over HTTP, or raise `DialFailed`."""
+    async def dial(self, address: str, *, stay: bool = True) -> None:
+        """Connect to a peer, or raise `DialFailed`; `stay` dials it again when it is away."""
 
     def announce_topics(self) -> None:
         """Let other nodes know which pubsub topics are followed now."""
 
-    def relay_peers(self) -> list[PeerInfo]:
-        """Return the connected nodes that relay."""
+    def relay_peers(self, pubsub_topic: str | None = None) -> list[PeerInfo]:
+        """Return the connected nodes that relay; with a topic, those that follow it."""
+
+    def mesh_peers(self, pubsub_topic: str) -> list[PeerInfo]:
+        """Return the relay peers in the mesh of a topic."""
 
 
 Handler: TypeAlias = Callable[[ServedNode, Request], Awaitable[Answer]]

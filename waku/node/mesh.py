@@ -1,118 +1,66 @@
-"""Passing messages between joined nodes: each message once to each, along any graph of them."""
+"""Passing messages on between a node and its peers: each message once to each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from waku.node.envelope import Envelope
-from waku.node.protocols import RELAY
 from waku.node.services import Services
 
-__all__ = ["Link", "Mesh", "PeerInfo", "SeenSet"]
+__all__ = ["GOSSIP", "Gossip", "Link", "Mesh", "PeerInfo", "SeenSet"]
 
+GOSSIP: Final = "gossip"
+"""Source of messages that came through libp2p's relay."""
 SEEN_TTL_NS: Final = 120 * 1_000_000_000
 """As in nwaku: two minutes after, a message that is published again travels again."""
 SEEN_CAPACITY: Final = 200_000
-MAX_TEXT: Final = 256
-"""Characters of each text by which a node introduces itself."""
-MAX_PROTOCOLS: Final = 64
-MAX_SHARDS: Final = 1024
-"""Of a node's shards, which serve for display alone, no more are noted."""
-MAX_TOPICS: Final = 1024
-"""A node that follows more pubsub topics is taken to follow all."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerInfo:
-    """What a node reports of itself to nodes it is joined to."""
+    """Properties of a peer, as it reports them."""
 
     peer_id: str
     multiaddr: str
+    """Without the peer id; empty where it names none."""
     protocols: tuple[str, ...]
     shards: tuple[int, ...]
     agent: str
-    topics: frozenset[str] | None = None
-    """The pubsub topics that it follows; None where it names none, or too many."""
-
-    def follows(self, pubsub_topic: str) -> bool:
-        """Whether it takes messages of a pubsub topic, as far as it has said."""
-        return RELAY in self.protocols and (self.topics is None or pubsub_topic in self.topics)
-
-    def with_topic(self, pubsub_topic: str, *, follows: bool) -> PeerInfo:
-        """Return the account with one pubsub topic more or less."""
-        if self.topics is None:
-            return self
-        topics = self.topics | {pubsub_topic} if follows else self.topics - {pubsub_topic}
-        return replace(self, topics=topics if len(topics) <= MAX_TOPICS else None)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the form that `from_json` reads."""
-        return {
-            "peerId": self.peer_id,
-            "multiaddr": self.multiaddr,
-            "protocols": list(self.protocols),
-            "shards": list(self.shards),
-            "agent": self.agent,
-            **({} if self.topics is None else {"topics": sorted(self.topics)}),
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> PeerInfo:
-        """Read another node's account of itself.
-
-        Raises:
-            ValueError: a field is missing or of the wrong type.
-        """
-        match value:
-            case {
-                "peerId": str(peer_id),
-                "multiaddr": str(multiaddr),
-                "protocols": [*protocols],
-                "shards": [*shards],
-                "agent": str(agent),
-                **fields,
-            } if peer_id and len(protocols) <= MAX_PROTOCOLS:
-                names = tuple(str(protocol) for protocol in protocols)
-                if max(map(len, (peer_id, multiaddr, agent, *names))) <= MAX_TEXT:
-                    known = tuple(s for s in shards[:MAX_SHARDS] if isinstance(s, int))
-                    topics = _topics_of(fields.get("topics"))
-                    return cls(peer_id, multiaddr, names, known, agent, topics)
-        raise ValueError("not the account of a node")
-
-
-def _topics_of(value: object) -> frozenset[str] | None:
-    """Read the topics that a node follows; nodes that name none are taken to follow all."""
-    if not isinstance(value, list) or len(value) > MAX_TOPICS:
-        return None
-    return frozenset(topic for topic in value if isinstance(topic, str) and len(topic) <= MAX_TEXT)
 
 
 class Link(Protocol):
-    """A way to one other node."""
+    """A way to one other node: a libp2p peer, or a node of this process."""
 
     @property
     def key(self) -> str:
-        """Name of the link, unique at this node."""
+        """Peer id of the other node."""
 
     @property
     def info(self) -> PeerInfo | None:
-        """The node at the other end; None until it has named itself."""
+        """The other node; None until it has answered once."""
 
     @property
     def connected(self) -> bool:
-        """Whether the other node answered lately."""
+        """True if there is a connection."""
 
     @property
     def services(self) -> Services:
         """What the other node does for light clients."""
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Whether the other node takes messages of a pubsub topic, as far as known."""
+        """Return True if the other node takes messages of a pubsub topic."""
 
     def send(self, envelope: Envelope) -> None:
-        """Hand over a message, now or when the other node is there; never waits."""
+        """Hand over a message; nothing happens where gossip brings it."""
+
+
+class Gossip(Protocol):
+    """libp2p's relay, which brings messages to all peers at once."""
+
+    def send(self, envelope: Envelope) -> None:
+        """Publish a message, now or when a peer is there; never waits."""
 
 
 class SeenSet:
@@ -142,14 +90,12 @@ class SeenSet:
 
 
 class Mesh:
-    """The links of one node, and what it has passed on already.
-
-    Messages go to every link, whether the node there follows their topic or not: it may stand
-    between two that do.
-    """
+    """The peers of one node, and what it has passed on already."""
 
     def __init__(self, deliver: Callable[[Envelope], None], now_ns: Callable[[], int]) -> None:
         self.links: dict[str, Link] = {}
+        self.gossip: Gossip | None = None
+        """What passes messages to libp2p peers; None where the node takes no part in relay."""
         self._deliver = deliver
         self._seen = SeenSet(now_ns)
 
@@ -162,7 +108,7 @@ class Mesh:
         return self._pass_on(envelope, source=None) if self._seen.add(envelope.hash) else 0
 
     def receive(self, envelope: Envelope, source: str) -> bool:
-        """Take a message from a link: deliver it and pass it on, the first time; return whether it
+        """Take a message from a peer: deliver it and pass it on, the first time; return whether it
         is that."""
         if not self._seen.add(envelope.hash):
             return False
@@ -175,14 +121,15 @@ class Mesh:
         return sum(link.follows(pubsub_topic) for link in self.links.values() if link.connected)
 
     def peers(self) -> dict[str, PeerInfo]:
-        """Return the connected nodes, by peer id."""
+        """Return the connected peers, by peer id."""
         infos = (link.info for link in self.links.values() if link.connected)
         return {info.peer_id: info for info in infos if info is not None}
 
     def _pass_on(self, envelope: Envelope, source: str | None) -> int:
-        followers = 0
+        followers = self.followers(envelope.pubsub_topic)
         for link in list(self.links.values()):
             if link.key != source:
-                followers += link.connected and link.follows(envelope.pubsub_topic)
                 link.send(envelope)
+        if self.gossip is not None and source != GOSSIP:
+            self.gossip.send(envelope)
         return followers

@@ -19,27 +19,23 @@ METRICS: Final = {
     "waku_node_messages_total": ("counter", "Messages that reached the node for the first time."),
     "waku_histogram_message_size": ("histogram", "Payload of these messages in kB."),
     "waku_connected_peers": ("gauge", "Connected nodes that relay."),
-    "waku_peer_store_size": ("gauge", "Nodes that are joined, or dialled until they answer."),
+    "waku_peer_store_size": ("gauge", "Nodes that are connected, or dialled until they answer."),
     "waku_service_peers": ("gauge", "Named service nodes that answered, by what they serve."),
-    "libp2p_peers": ("gauge", "Connected nodes, over HTTP or libp2p."),
-    "libp2p_total_dial_attempts_total": ("counter", "Attempts to join a node over HTTP."),
-    "libp2p_successful_dials_total": ("counter", "Those that a node answered."),
+    "libp2p_peers": ("gauge", "Connected nodes."),
+    "libp2p_total_dial_attempts_total": ("counter", "Attempts to dial a peer."),
+    "libp2p_successful_dials_total": ("counter", "Those that a peer answered."),
     "libp2p_failed_dials_total": ("counter", "Those that failed."),
     "libp2p_pubsub_peers": ("gauge", "Connected nodes, where this one relays."),
     "libp2p_pubsub_topics": ("gauge", "Pubsub topics that are followed."),
     "libp2p_pubsub_subscriptions_total": ("counter", "Pubsub topics that were begun to follow."),
     "libp2p_gossipsub_peers_per_topic_mesh": (
         "gauge",
-        "Nodes that take the messages of a followed topic, all topics together.",
+        "Peers in the meshes of followed topics, all topics together.",
     ),
     "waku_filter_subscriptions": ("gauge", "Clients with a filter subscription."),
     "waku_archive_messages": ("gauge", "Messages in the Store."),
     "waku_archive_size_bytes": ("gauge", "Size of the Store; not a metric of nwaku."),
     "waku_archive_ready": ("gauge", "1 while the Store can be written; not a metric of nwaku."),
-    "total_transfer_messages_exchanged_total": (
-        "counter",
-        "Messages that store synchronisation brought or handed over.",
-    ),
     "waku_service_network_bytes_total": ("counter", "Bytes of requests and answers."),
     "waku_rest_requests_total": (
         "counter",
@@ -60,14 +56,9 @@ class Metrics:
     def __init__(self) -> None:
         self.messages = 0
         self.payload_bytes = 0
-        self.dials: Counter[bool] = Counter()
-        """Attempts to join a node, by whether it answered."""
         self.followed_topics = 0
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self.bytes: Counter[str] = Counter()
-        self.synchronised: Counter[str] = Counter()
-        """Messages of store synchronisation, by direction: `receive` or `sent`."""
-
         self._sizes = [0] * (len(MESSAGE_SIZES_KB) + 1)
 
     def message(self, payload_bytes: int) -> None:

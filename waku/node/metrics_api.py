@@ -36,9 +36,6 @@ def _samples(node: ServedNode) -> Iterator[Sample]:
         yield "waku_archive_messages", {"type": "stored"}, len(archive)
         yield "waku_archive_size_bytes", {}, archive.size_bytes
         yield "waku_archive_ready", {}, int(archive.problem is None)
-    for direction in ("receive", "sent"):
-        labels, count = {"direction": direction}, counted.synchronised[direction]
-        yield "total_transfer_messages_exchanged_total", labels, count
     for direction in ("in", "out"):
         labels = {"service": "rest", "direction": direction}
         yield "waku_service_network_bytes_total", labels, counted.bytes[direction]
@@ -53,17 +50,17 @@ def _peers(node: ServedNode) -> Iterator[Sample]:
         yield "waku_service_peers", {"protocol": protocol, "peerId": address}, 1
     connected = len(node.mesh.peers())
     yield "libp2p_peers", {}, connected
-    dials = node.metrics.dials
-    yield "libp2p_total_dial_attempts_total", {}, dials.total()
-    yield "libp2p_successful_dials_total", {}, dials[True]
-    yield "libp2p_failed_dials_total", {}, dials[False]
+    dials = node.dials
+    yield "libp2p_total_dial_attempts_total", {}, sum(dials.values())
+    yield "libp2p_successful_dials_total", {}, dials.get(True, 0)
+    yield "libp2p_failed_dials_total", {}, dials.get(False, 0)
     # nim-libp2p takes every connected peer for one of pubsub, whether it relays or not.
     yield "libp2p_pubsub_peers", {}, connected if node.options.relay else 0
     topics = node.relay.pubsub_topics
     yield "libp2p_pubsub_topics", {}, len(topics)
     yield "libp2p_pubsub_subscriptions_total", {}, node.metrics.followed_topics
-    followers = sum(map(node.mesh.followers, topics))
-    yield "libp2p_gossipsub_peers_per_topic_mesh", {"topic": "other"}, followers
+    in_meshes = sum(len(node.mesh_peers(topic)) for topic in topics)
+    yield "libp2p_gossipsub_peers_per_topic_mesh", {"topic": "other"}, in_meshes
 
 
 ROUTES: Final = (Route("GET", "/metrics", metrics, "Return figures for Prometheus", "node"),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import anyio
-import httpx
 from anyio.abc import TaskGroup
 
 from waku._api.base import EMBEDDED_AGENT
@@ -19,36 +18,34 @@ from waku.models import WakuMessage
 from waku.node.app import NodeApp
 from waku.node.clients import Client, Clients
 from waku.node.envelope import MAX_META_BYTES, Envelope, encoded_size
-from waku.node.errors import PublishRefused, StoreUnavailable
+from waku.node.errors import DialFailed, PublishRefused, StoreUnavailable
 from waku.node.filter import FilterTable
 from waku.node.http import Route
-from waku.node.identity import NodeAddress, new_peer_id
+from waku.node.identity import BadAddress, check_address, new_peer_id
 from waku.node.local_services import LocalServices
-from waku.node.mesh import MAX_TOPICS, Mesh, PeerInfo
+from waku.node.mesh import GOSSIP, Link, Mesh, PeerInfo
 from waku.node.messaging import Messaging
 from waku.node.metrics import Metrics
 from waku.node.options import NodeOptions
 from waku.node.protocols import RELAY, protocols_of
 from waku.node.relay_behaviours import RELAYS
-from waku.node.remote import AcceptedPeer, DialFailed, DialledPeer, RemotePeer
 from waku.node.service_nodes import ServiceNodes
 from waku.node.services import ServiceKind, Services
 from waku.node.sharding import NoShard, Sharding
 from waku.node.store import Archive, ArchiveUnavailable
-from waku.node.store_sync import StoreSync, SyncFailed
+from waku.node.store_resume import StoreResume
+from waku.topics import InvalidTopic, PubsubTopic
 
 if TYPE_CHECKING:
-    from waku.node.libp2p import Listen, Listener
-    from waku.node.relay_meshes import RelayMeshes
+    from waku.node.libp2p import Listen, Network
 
 __all__ = ["EmbeddedNode"]
 
 NS_PER_S: Final = 1_000_000_000
-MAX_ACCEPTED_PEERS: Final = 256
 
 
 class EmbeddedNode:
-    """A Waku node that is not part of a network.
+    """A Waku node in the process; alone, unless it listens or has peers.
 
     Use it in `async with`, on asyncio or trio. `node.app` is its REST API:
 
@@ -57,49 +54,43 @@ class EmbeddedNode:
             async with WakuClient("http://node", transport=transport) as client:
                 ...
 
-    Messages flow between nodes that are joined, in the process (`join`) or over HTTP (`dial`, or
-    `join=` here). A node belongs to one event loop.
+    Other nodes are reached by libp2p, which needs the extra `[libp2p]`, or joined in the process
+    (`join`). A node belongs to one event loop.
 
     Args:
         options: see `NodeOptions`.
-        join: addresses of nodes to join as soon as they answer, and again whenever they come back.
-        service_nodes: the only node to ask for "filter", "lightpush" or "store", by its address; it
-            is joined, too. Other services are asked of any joined node that offers them.
-        listen: addresses at which to serve libp2p peers, such as `/ip4/0.0.0.0/tcp/8000/ws`, or
-            `Listen` with all options; needs the extra `[libp2p]`.
-        relay_peers: go-waku, nwaku or other relay peers whose meshes to join: multiaddresses,
-            `enr:…` and `enrtree://…`; needs the extra `[libp2p]`, and a cluster without RLN.
-        transport: httpx transport to reach other nodes by, for tests or a proxy.
+        listen: addresses at which peers are served, such as `/ip4/0.0.0.0/tcp/8000/ws`, or `Listen`
+            with all options.
+        relay_peers: peers to stay connected to for relay: multiaddresses, `enr:…` and
+            `enrtree://…`; on a cluster without RLN.
+        service_nodes: the only peer to ask for "filter", "lightpush" or "store", by a multiaddress
+            with its peer id. Other services are asked of any connected peer that offers them.
 
     Raises:
         ArchiveError: the store cannot be opened.
-        CannotListen: the identity or certificate for libp2p cannot be used; entering the node
-            raises it where an address is taken.
-        BadAddress: an address of `join` or `service_nodes` cannot be read.
-        ValueError: `service_nodes` names a service that there is not, an address of `listen` cannot
-            be listened at, `listen` and a `peer_id` of the options come together, or `relay_peers`
-            are on a cluster with RLN, or none.
+        CannotListen: the identity or certificate cannot be used; entering the node raises it if an
+            address is taken.
+        BadAddress: an address of `service_nodes` cannot be read, or has no peer id.
+        ImportError: peers need the extra `[libp2p]`.
+        ValueError: `service_nodes` names a service that there is not, an address cannot be listened
+            at or dialled, or `relay_peers` are on a cluster with RLN, or cannot be read.
     """
 
     def __init__(
         self,
         options: NodeOptions | None = None,
         *,
-        join: Iterable[str] = (),
-        service_nodes: Mapping[ServiceKind, str] | None = None,
         listen: Listen | Iterable[str] | None = None,
         relay_peers: Sequence[str] = (),
-        transport: httpx.AsyncBaseTransport | None = None,
+        service_nodes: Mapping[ServiceKind, str] | None = None,
     ) -> None:
         self.options: Final = options or NodeOptions()
         options = self.options
-        self.listener: Final = None if listen is None else _listener(self, listen)
-        """Its face to libp2p peers; None where it has none."""
         self.metrics: Final = Metrics()
         """What it has counted, for `GET /metrics`."""
-        self.peer_id: Final = self._peer_id()
+        self.peer_id = new_peer_id()
+        """Name among its peers; made up while the node has no key."""
         relay = RELAYS[options.behave_as]
-        self.listen_addresses = options.listen_addresses
         self.clients: Final = Clients(
             peer_id=self.peer_id,
             cache_capacity=max(options.cache_capacity, relay.min_capacity),
@@ -118,14 +109,16 @@ class EmbeddedNode:
         self._announced = frozenset(self.relay.pubsub_topics)
         self.metrics.followed_topics = len(self._announced)
         self.mesh: Final = Mesh(self._deliver, options.now_ns)
-        self._meshes = _meshes(options, relay_peers, self.receive) if relay_peers else None
-        self._transport = transport
-        named = {kind: NodeAddress.parse(text) for kind, text in (service_nodes or {}).items()}
-        self._to_dial = [*map(NodeAddress.parse, join), *named.values()]
         self.services: Final[LocalServices] = LocalServices(self)
-        """What this node does for light clients: its own, and those of joined nodes."""
-        self.service_nodes: Final[ServiceNodes] = ServiceNodes(self, named)
+        """What this node does for light clients: its own, and those of other nodes."""
+        named = {kind: _named_peer(text) for kind, text in (service_nodes or {}).items()}
+        self.service_nodes: Final = ServiceNodes(self, named)
         """The nodes that serve its own light clients."""
+        self.network: Network | None = None
+        """Its connections to libp2p peers; None while it has had none."""
+        if listen is not None or relay_peers or service_nodes:
+            _refuse_rln(options, relay_peers)
+            self._make_network(listen, relay_peers=relay_peers, service_nodes=service_nodes or {})
         self._tasks: TaskGroup | None = None
         self.archive: Final = (
             Archive(
@@ -136,12 +129,8 @@ class EmbeddedNode:
             if options.store
             else None
         )
-        self.store_sync: Final = (
-            StoreSync(self, self.archive)
-            if options.store_sync and self.archive is not None
-            else None
-        )
-        """What keeps its Store the same as those of joined nodes; None where that is off."""
+        self.store_resume: Final = None if self.archive is None else StoreResume(self, self.archive)
+        """What asks peers for messages that were missed; None without a Store."""
         self.messaging: Final = Messaging(
             self,
             peer_id=self.peer_id,
@@ -169,55 +158,64 @@ class EmbeddedNode:
 
     @property
     def info(self) -> PeerInfo:
-        """What the node reports of itself to its peers."""
-        options = self.options
-        shards: Iterable[int] = ()
-        topics = self.relay.pubsub_topics
-        if options.relay:
-            shards = range(options.num_shards) if options.shards is None else options.shards
+        """Properties of the node, for nodes that it is joined to."""
+        addresses = self.libp2p_addresses
         return PeerInfo(
             self.peer_id,
-            next(iter(self.listen_addresses), ""),
-            protocols_of(options),
-            tuple(shards),
+            addresses[0].partition("/p2p/")[0] if addresses else "",
+            protocols_of(self.options),
+            tuple(sorted(self.shards)) if self.options.relay else (),
             self.agent,
-            frozenset(topics) if len(topics) <= MAX_TOPICS else None,
         )
 
     @property
+    def shards(self) -> frozenset[int]:
+        """The shards of its cluster that it follows; without relay, those of its options."""
+        options = self.options
+        topics = self.relay.pubsub_topics if options.relay else options.pubsub_topics
+        found = set()
+        for topic in topics:
+            with suppress(InvalidTopic):
+                parsed = PubsubTopic.parse(topic)
+                if parsed.cluster_id == options.cluster_id:
+                    found.add(parsed.shard)
+        return frozenset(found)
+
+    @property
     def libp2p_addresses(self) -> tuple[str, ...]:
-        """Where libp2p peers reach the node: multiaddresses with its peer id."""
-        return () if self.listener is None else tuple(map(str, self.listener.addresses))
+        """Multiaddresses, with the peer id, at which libp2p peers reach the node."""
+        return () if self.network is None else tuple(map(str, self.network.addresses))
 
     @property
     def record(self) -> str:
-        """The node's record (`enr:…`): the listener's, or that of the options."""
-        return self.options.record if self.listener is None else self.listener.record
+        """The node's record (`enr:…`); empty unless it listens."""
+        return "" if self.network is None else self.network.record
 
-    def _peer_id(self) -> str:
-        given = self.options.peer_id
-        if self.listener is None:
-            return given or new_peer_id()
-        if given is not None:
-            raise ValueError("`peer_id` is that of the identity where the node has `listen`")
-        return str(self.listener.identity.peer_id)
+    @property
+    def dials(self) -> Mapping[bool, int]:
+        """Attempts to dial, by whether a peer answered."""
+        return {} if self.network is None else self.network.dials
+
+    def _make_network(self, listen: Listen | Iterable[str] | None = None, **peers: Any) -> Network:
+        """Make the connections to libp2p peers, which are those of the node from then on."""
+        from waku.node.libp2p import Listen, Network  # an extra
+
+        if listen is not None and not isinstance(listen, Listen):
+            listen = Listen(tuple(listen))
+        self.network = Network(self, listen, **peers)
+        self.peer_id = str(self.network.identity.peer_id)
+        self.mesh.gossip = self.network.gossip
+        return self.network
 
     async def __aenter__(self) -> Self:
-        if self.listener is not None:
-            try:
-                await self.listener.__aenter__()
-            except BaseException:
-                if self.archive is not None:
-                    self.archive.close()
-                raise
         self._tasks = await anyio.create_task_group().__aenter__()
-        for address in self._to_dial:
-            self.keep_joined(address)
-        if self.store_sync is not None:
-            self.start_soon(self.store_sync.run)
-        if self._meshes is not None:
-            self.mesh.links[self._meshes.key] = self._meshes
-            self.start_soon(self._meshes.run)
+        try:
+            if self.network is not None:
+                await self._tasks.start(self.network.run)
+            self.start_soon(self.service_nodes.run)
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
         return self
 
     async def __aexit__(
@@ -226,7 +224,6 @@ class EmbeddedNode:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.release()
         for link in list(self.mesh.links.values()):
             if isinstance(link, LocalLink):
                 self.leave(link.other)
@@ -236,17 +233,9 @@ class EmbeddedNode:
                 tasks.cancel_scope.cancel()
                 # Without the block's exception, the group does not wrap it into an exception group.
                 await tasks.__aexit__(None, None, None)
-            if self.listener is not None:
-                await self.listener.__aexit__(None, None, None)
         finally:
             if self.archive is not None:
                 self.archive.close()
-
-    def release(self) -> None:
-        """Answer the requests of other nodes that wait until there is something to report."""
-        for link in self.mesh.links.values():
-            if isinstance(link, AcceptedPeer):
-                link.outbox.wake()
 
     # -- messages ---------------------------------------------------------------------------------
 
@@ -262,7 +251,7 @@ class EmbeddedNode:
 
         Raises:
             PublishRefused: too large, or a topic that is not followed; with `unfollowed` and
-                without `self_service` one that no other node follows either.
+                without `self_service` one that no peer follows either.
             StoreUnavailable: it cannot be kept, and so goes nowhere.
             RelayFull: the queue to relay peers is full, and it goes nowhere.
         """
@@ -276,8 +265,8 @@ class EmbeddedNode:
             message = replace(message, timestamp=self.options.now_ns())
         if len(message.meta) > MAX_META_BYTES:
             return 0  # no node could decode it; nwaku does not notice, and its peers drop it
-        if self._meshes is not None:
-            self._meshes.admit(pubsub_topic)
+        if self.network is not None and self.network.gossip is not None:
+            self.network.gossip.admit()
         envelope = Envelope.of(pubsub_topic, message)
         if self.relay.takes(pubsub_topic):
             try:
@@ -297,10 +286,9 @@ class EmbeddedNode:
             raise PublishRefused(f"Message size exceeded maximum of {limit} bytes")
 
     def receive(self, envelope: Envelope, source: str) -> None:
-        """Take a message from a link; a repeat is ignored, and so is a message that breaks the
-        limits.
+        """Take a message of a peer; a repeat and what breaks the limits are ignored.
 
-        Where it cannot be stored, clients and other nodes get it all the same.
+        If it cannot be stored, clients and other nodes get it all the same.
         """
         if not self.options.relay or not self.is_publishable(envelope.message):
             return
@@ -317,39 +305,41 @@ class EmbeddedNode:
         """
         return self._sharding.pubsub_topic_of(content_topic)
 
-    def archive_only(self, envelope: Envelope, *, any_time: bool = False) -> None:
-        """Keep a message of another node's store, if it is one to keep, without delivering it.
+    def keep_missed(self, envelope: Envelope, *, deliver: bool) -> None:
+        """Keep a message of a peer's Store, if it is one to keep.
 
         Args:
             envelope: the message.
-            any_time: keep it however far its timestamp is from this node's clock.
+            deliver: hand it to clients, too, if it is new.
         """
-        if self.is_publishable(envelope.message):
-            with suppress(ArchiveUnavailable):
-                self._keep(envelope, any_time=any_time)
+        if not self.is_publishable(envelope.message) or not self.relay.takes(envelope.pubsub_topic):
+            return
+        with suppress(ArchiveUnavailable):
+            if self._keep(envelope) and deliver:
+                self.mesh.receive(envelope, GOSSIP)
 
     def is_publishable(self, message: WakuMessage) -> bool:
         """Whether any node may publish a message: by its size, and that of its `meta`."""
         size_bytes = encoded_size(message)
         return len(message.meta) <= MAX_META_BYTES and size_bytes <= self.options.max_message_bytes
 
-    def _keep(self, envelope: Envelope, *, any_time: bool = False) -> None:
-        """Put a message into the store, if it is one to keep.
+    def _keep(self, envelope: Envelope) -> bool:
+        """Put a message into the store, if it is one to keep; return whether it is new there.
 
         Raises:
-            ArchiveUnavailable: it is, and cannot be kept.
+            ArchiveUnavailable: it is one to keep, and cannot be kept.
         """
         options, message = self.options, envelope.message
         if self.archive is None or message.ephemeral:
-            return
+            return False
         now_ns = options.now_ns()
         tolerance_s, retention_s = options.store_timestamp_tolerance_s, options.store_retention_s
-        if tolerance_s is not None and not any_time:
-            if abs(message.timestamp - now_ns) > tolerance_s * NS_PER_S:
-                return
-        self.archive.insert(envelope.hash, envelope.pubsub_topic, message)
+        if tolerance_s is not None and abs(message.timestamp - now_ns) > tolerance_s * NS_PER_S:
+            return False
+        is_new = self.archive.insert(envelope.hash, envelope.pubsub_topic, message)
         before_ns = None if retention_s is None else now_ns - int(retention_s * NS_PER_S)
         self.archive.trim(before_ns=before_ns)
+        return is_new
 
     def _deliver(self, envelope: Envelope) -> None:
         self.metrics.message(len(envelope.message.payload))
@@ -375,86 +365,52 @@ class EmbeddedNode:
         self.mesh.links.pop(other.peer_id, None)
         other.mesh.links.pop(self.peer_id, None)
 
-    def keep_joined(self, address: NodeAddress | str) -> None:
-        """Join a node over HTTP as soon as it answers, and again whenever it comes back.
+    async def dial(self, address: str, *, stay: bool = True) -> None:
+        """Connect to a libp2p peer now.
+
+        Args:
+            address: its multiaddress.
+            stay: dial it again whenever the connection ends.
 
         Raises:
-            BadAddress: the address cannot be read.
+            WrongCluster: a peer of another cluster.
+            DialFailed: no peer answers there, or the extra `[libp2p]` is missing.
         """
-        if (peer := self._new_peer(address)) is not None:
-            self._start(peer)
-
-    async def dial(self, address: NodeAddress | str) -> None:
-        """Join a node over HTTP now, and again whenever it comes back.
-
-        Raises:
-            BadAddress: the address cannot be read.
-            DialFailed: no node of our cluster answers there now.
-        """
-        if (peer := self._new_peer(address)) is None:
-            known = self.mesh.links.get(_parsed(address).url)
-            if isinstance(known, DialledPeer) and not known.connected:
-                await known.hello()  # it is tried again and again; this is whether it answers now
-            return
-        try:
-            await peer.hello()
-        except DialFailed:
-            await peer.aclose()
-            raise
-        self._start(peer)
-
-    def accept(self, info: PeerInfo) -> bool:
-        """Take up a node that dialled us; return False when there are too many.
-
-        One that comes back soon finds what waits for it.
-        """
-        accepted = [link for link in self.mesh.links.values() if isinstance(link, AcceptedPeer)]
-        for link in accepted:
-            if not link.connected:
-                del self.mesh.links[link.key]
-                self.filter.drop(link.service_link)
-            elif link.info.peer_id == info.peer_id:
-                link.info = info
-                link.heard()
-                self.service_nodes.link_up(link)
-                return True
-        if sum(link.connected for link in accepted) >= MAX_ACCEPTED_PEERS:
-            return False
-        peer = AcceptedPeer(self, info)
-        self.mesh.links[peer.key] = peer
-        self.service_nodes.link_up(peer)
-        return True
-
-    def announce_topics(self) -> None:
-        """Let other nodes know which pubsub topics are followed now, where that has changed."""
-        followed = frozenset(self.relay.pubsub_topics)
-        for topic in followed ^ self._announced:
-            for link in self.mesh.links.values():
-                if isinstance(link, RemotePeer):
-                    link.service_link.announce(topic, follows=topic in followed)
-        self.metrics.followed_topics += len(followed - self._announced)
-        self._announced = followed
-
-    def hello_json(self) -> dict[str, object]:
-        """Return how the node introduces itself."""
-        return {**self.info.to_json(), "clusterId": self.options.cluster_id}
-
-    def relay_peers(self) -> list[PeerInfo]:
-        """Return the connected nodes that relay."""
-        return [peer for peer in self.mesh.peers().values() if RELAY in peer.protocols]
-
-    def _new_peer(self, address: NodeAddress | str) -> DialledPeer | None:
-        """A node to dial; None where it is joined already."""
         if self._tasks is None:
             raise RuntimeError("a node can dial inside its `async with` block only")
-        address = _parsed(address)
-        if address.url in self.mesh.links:
-            return None
-        return DialledPeer(self, address, self._transport)
+        if self.network is None:
+            try:
+                network = self._make_network()
+            except ImportError as error:
+                raise DialFailed(f"cannot join {address}: {error}") from error
+            await self._tasks.start(network.run)
+        assert self.network is not None
+        await self.network.connect(address, stay=stay)
 
-    def _start(self, peer: DialledPeer) -> None:
-        self.mesh.links[peer.key] = peer
-        self.start_soon(peer.run)
+    def announce_topics(self) -> None:
+        """Let peers know which pubsub topics are followed now, if that has changed."""
+        followed = frozenset(self.relay.pubsub_topics)
+        self.metrics.followed_topics += len(followed - self._announced)
+        self._announced = followed
+        if self.network is not None and self.network.gossip is not None:
+            self.network.gossip.follow(followed)
+
+    def relay_peers(self, pubsub_topic: str | None = None) -> list[PeerInfo]:
+        """Return the connected nodes that relay; with a topic, those that follow it."""
+        return [info for _, info in self._relay_links(pubsub_topic)]
+
+    def mesh_peers(self, pubsub_topic: str) -> list[PeerInfo]:
+        """Return the relay peers in the mesh of a topic; nodes of this process are always."""
+        gossip = None if self.network is None else self.network.gossip
+        in_mesh = set() if gossip is None else set(map(str, gossip.meshes.mesh(pubsub_topic)))
+        links = self._relay_links(pubsub_topic)
+        return [info for link, info in links if link.key in in_mesh or isinstance(link, LocalLink)]
+
+    def _relay_links(self, pubsub_topic: str | None) -> Iterator[tuple[Link, PeerInfo]]:
+        for link in self.mesh.links.values():
+            if link.connected and (info := link.info) is not None and RELAY in info.protocols:
+                if pubsub_topic is None or link.follows(pubsub_topic):
+                    yield link, info
 
     def start_soon(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run something until the node ends; not at all where it has ended."""
@@ -505,44 +461,26 @@ class LocalLink:
         """Whether the other node follows a topic."""
         return self.other.options.relay and self.other.relay.follows(pubsub_topic)
 
-    async def ask_sync(self, fields: Mapping[str, object]) -> Mapping[str, Any]:
-        """Return the answer to a request of store synchronisation, unread.
-
-        Raises:
-            SyncFailed: the other node has none, or cannot answer.
-        """
-        if self.other.store_sync is None:
-            raise SyncFailed(f"{self.key} has no store synchronisation")
-        try:
-            return self.other.store_sync.answer(fields)
-        except (ArchiveUnavailable, ValueError) as error:
-            raise SyncFailed(str(error)) from error
-
     def send(self, envelope: Envelope) -> None:
         """Hand over a message now."""
         self.other.receive(envelope, self._owner.peer_id)
 
 
-def _meshes(
-    options: NodeOptions, addresses: Sequence[str], receive: Callable[[Envelope, str], None]
-) -> RelayMeshes:
-    try:
-        from waku.node.relay_meshes import RelayMeshes
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            "relay peers need more packages: pip install 'reliable-channel[libp2p]'"
-        ) from error
-    return RelayMeshes(options, addresses, receive)
+def _named_peer(text: str) -> str:
+    """Raises `BadAddress`."""
+    peer_id = check_address(text)
+    if peer_id is None:
+        raise BadAddress(f"a service node must be named with its peer id (got {text!r})")
+    return peer_id
 
 
-def _listener(node: EmbeddedNode, listen: Listen | Iterable[str]) -> Listener:
-    from waku.node.libp2p import Listen, Listener  # an extra
-
-    return Listener(node, listen if isinstance(listen, Listen) else Listen(tuple(listen)))
-
-
-def _parsed(address: NodeAddress | str) -> NodeAddress:
-    return NodeAddress.parse(address) if isinstance(address, str) else address
+def _refuse_rln(options: NodeOptions, relay_peers: Sequence[str]) -> None:
+    if relay_peers and options.has_rln:
+        raise ValueError(
+            f"cluster {options.cluster_id} has RLN: relay needs a proof for each message, which "
+            "this node cannot make. If yours is a private network, say so with `rln=False`"
+            " (--no-rln), or give it another `cluster_id`"
+        )
 
 
 def _version() -> str:

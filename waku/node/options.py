@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Self, get_args
 
+from waku.node.identity import is_peer_id
 from waku.topics import MAX_INDEX, PubsubTopic
 
 __all__ = ["REST_APIS", "Behaviour", "HashQueries", "NodeOptions", "RestApi"]
@@ -20,6 +20,8 @@ RestApi = Literal["relay", "filter", "lightpush", "store"]
 REST_APIS: Final[tuple[RestApi, ...]] = get_args(RestApi)
 
 MIB: Final = 1024 * 1024
+RLN_CLUSTER: Final = 1
+"""The Waku Network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,10 @@ class NodeOptions:
     """
 
     cluster_id: int = 1
+    rln: bool | None = None
+    """True if messages of the cluster need RLN proofs, which this node can neither make nor check:
+    it takes no part in relay between nodes. None is True for cluster 1, The Waku Network. For a
+    private network in cluster 1 say False."""
     num_shards: int = 8
     """Shards of the cluster, over which content topics are spread (autosharding)."""
     static_sharding: bool = False
@@ -69,17 +75,19 @@ class NodeOptions:
     client_idle_s: float = 600.0
     """Time without a request after which a client's subscriptions and caches are dropped."""
     peer_queue_capacity: int = 10_000
-    """Messages that wait for a joined node which is slow or away; the oldest give way."""
+    """Messages that wait for relay peers which are slow or away; further ones are refused (503)."""
     peer_queue_capacity_bytes: int = 64 * MIB
-    """Bytes of payload and topic that wait for a joined node; the oldest give way."""
+    """Bytes of payload and topic that wait for relay peers."""
     peer_timeout_s: float = 5.0
-    """Time that a joined node has to begin an answer, and as much again to end it."""
+    """Time that a peer has to answer a request."""
     service_requests_per_s: float = 100.0
-    """Light pushes, filter and Store requests that one joined node may send in a second, and five
-    times as many at once; beyond it they are refused (429)."""
+    """Light pushes, filter and Store requests that one peer may send in a second, and five times as
+    many at once; beyond it they are refused (429)."""
+    relay_allow: tuple[str, ...] = ()
+    """Peer ids that may take part in relay, beside named `relay_peers`; empty lets all peers."""
     max_body_bytes: int = MIB
-    """Limit of a request's body, and of a joined node's answer: nwaku's. Where two messages of the
-    greatest size need more, that."""
+    """Limit of a request's body: nwaku's. Where two messages of the greatest size need more,
+    that."""
     max_connections: int = 500
     """Connections at a time; beyond it the one that has waited longest with half a request, or
     none, gives way. Fewer where the process may not have so many files open."""
@@ -98,20 +106,6 @@ class NodeOptions:
     store_timestamp_tolerance_s: float | None = None
     """Store only what is stamped within this time of the node's clock. nwaku's value is 20; None
     stores messages with any stamp, so that tests and clients with a wrong clock can be served."""
-    store_sync: bool = False
-    """Exchange what the stores lack with joined nodes that have it on, too (`docs/node.md`); a node
-    without `store` does not."""
-    store_sync_interval_s: float = 300.0
-    """Time between two synchronisations, each with one joined node."""
-    store_sync_range_s: float = 3600.0
-    """Time of whose messages the stores are compared: up to `store_sync_relay_jitter_s` ago."""
-    store_sync_relay_jitter_s: float = 20.0
-    """Age from which messages are compared; younger ones may still be on their way."""
-    redial_min_s: float = 0.2
-    """Pause before a joined node that is away is tried again; it doubles each time."""
-    redial_max_s: float = 5.0
-    catch_up_s: float = 3600.0
-    """How far back a joining node asks the other's store on their first contact."""
 
     allow_origins: tuple[str, ...] = ()
     """Origins of web pages that may call, such as `https://app.example`; `*` is any. Empty: none
@@ -123,12 +117,6 @@ class NodeOptions:
     token: str | None = field(default=None, repr=False)
     """What every request must carry, as `Authorization: Bearer` or in `http://:token@host:port`;
     None asks for none."""
-    peer_id: str | None = None
-    """Name of the node among its peers; None makes one up."""
-    listen_addresses: tuple[str, ...] = ()
-    """Multiaddresses that `/info` has, without the peer id."""
-    record: str = ""
-    """Record (`enr:…`) that `/info` has, where the node does not listen for libp2p peers."""
     now_ns: Callable[[], int] = time.time_ns
     """The node's clock: nanoseconds since 1970."""
 
@@ -157,9 +145,6 @@ class NodeOptions:
             "max_connections",
             "request_timeout_s",
             "store_capacity",
-            "store_sync_interval_s",
-            "store_sync_range_s",
-            "redial_min_s",
         )
         for name in positive:
             if getattr(self, name) <= 0:
@@ -183,9 +168,9 @@ class NodeOptions:
                 )
         if self.token is not None and not re.fullmatch(r"[!-~]+", self.token):
             raise ValueError("`token` must be visible ASCII characters, at least one")
-        for name in ("store_sync_range_s", "store_sync_relay_jitter_s"):
-            if not 0 <= (seconds := getattr(self, name)) < math.inf:
-                raise ValueError(f"`{name}` must be a number from 0 on (got {seconds})")
+        for peer_id in self.relay_allow:
+            if not is_peer_id(peer_id):
+                raise ValueError(f"`relay_allow` must be peer ids (got {peer_id!r})")
         if self.num_shards > MAX_INDEX:
             raise ValueError(f"num_shards must be at most {MAX_INDEX}, not {self.num_shards}")
 
@@ -206,6 +191,7 @@ class NodeOptions:
         given: dict[str, Any] = {
             "cluster_id": found.cluster_id,
             "max_message_bytes": found.max_message_bytes,
+            "rln": found.rln,
         }
         if found.num_shards is not None:
             given["num_shards"] = found.num_shards
@@ -213,6 +199,11 @@ class NodeOptions:
             given["shards"] = found.shards
             given["static_sharding"] = True
         return cls(**(given | others))
+
+    @property
+    def has_rln(self) -> bool:
+        """True if messages of the cluster need RLN proofs."""
+        return self.cluster_id == RLN_CLUSTER if self.rln is None else self.rln
 
     @property
     def body_limit_bytes(self) -> int:

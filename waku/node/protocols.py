@@ -6,7 +6,17 @@ from typing import Final
 
 from waku.node.options import NodeOptions
 
-__all__ = ["COUNTED_PROTOCOLS", "RELAY", "SERVICE_PROTOCOLS", "protocols_of"]
+__all__ = [
+    "COUNTED_PROTOCOLS",
+    "FILTER",
+    "FILTER_PUSH",
+    "LEGACY_LIGHTPUSH",
+    "LIGHTPUSH",
+    "RELAY",
+    "SERVICE_PROTOCOLS",
+    "STORE",
+    "protocols_of",
+]
 
 RELAY: Final = "/vac/waku/relay/2.0.0"
 STORE: Final = "/vac/waku/store-query/3.0.0"
@@ -14,8 +24,6 @@ LIGHTPUSH: Final = "/vac/waku/lightpush/3.0.0"
 LEGACY_LIGHTPUSH: Final = "/vac/waku/lightpush/2.0.0-beta1"
 FILTER: Final = "/vac/waku/filter-subscribe/2.0.0-beta1"
 FILTER_PUSH: Final = "/vac/waku/filter-push/2.0.0-beta1"
-RECONCILIATION: Final = "/vac/waku/reconciliation/1.0.0"
-TRANSFER: Final = "/vac/waku/transfer/1.0.0"
 
 SERVICE_PROTOCOLS: Final = frozenset({RELAY, STORE, LIGHTPUSH, LEGACY_LIGHTPUSH, FILTER})
 COUNTED_PROTOCOLS: Final = (
@@ -27,7 +35,7 @@ COUNTED_PROTOCOLS: Final = (
     LIGHTPUSH,
     LEGACY_LIGHTPUSH,
     "/vac/waku/peer-exchange/2.0.0-alpha1",
-    RECONCILIATION,
+    "/vac/waku/reconciliation/1.0.0",
 )
 """What nwaku's statistics count, in its order."""
 
@@ -41,7 +49,5 @@ def protocols_of(options: NodeOptions) -> tuple[str, ...]:
         (LEGACY_LIGHTPUSH, options.lightpush),
         (FILTER, options.filter),
         (FILTER_PUSH, True),
-        (RECONCILIATION, options.store and options.store_sync),
-        (TRANSFER, options.store and options.store_sync),
     )
     return tuple(name for name, present in offered if present)

@@ -23,7 +23,6 @@ except ModuleNotFoundError as error:
 from waku.node.app import App
 from waku.node.connections import Connections
 from waku.node.errors import CannotListen
-from waku.node.identity import NodeAddress
 from waku.node.listening import already_bound, listening_socket
 from waku.node.node import EmbeddedNode
 from waku.node.open_files import BACKLOG
@@ -43,13 +42,11 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Server(uvicorn.Server):
-    """uvicorn that reports when it is up, frees waiting requests when it stops, and passes
-    signals on to the handlers of the program."""
+    """uvicorn that reports when it is up, and passes signals on to the handlers of the program."""
 
-    def __init__(self, config: uvicorn.Config, up: Callable[[], None], down: Callable[[], None]):
+    def __init__(self, config: uvicorn.Config, up: Callable[[], None]):
         super().__init__(config)
         self._up = up
-        self._down = down
         self._received: list[tuple[int, FrameType | None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -57,7 +54,6 @@ class _Server(uvicorn.Server):
         self._up()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._down()
         # What was accepted and not handed over yet is lost, and its socket left open, where the
         # listener is closed first: asyncio asserts that its server still has sockets.
         loop = asyncio.get_running_loop()
@@ -105,10 +101,9 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8645,
-    join: Iterable[str] = (),
-    service_nodes: Mapping[ServiceKind, str] | None = None,
     listen: Listen | Iterable[str] | None = None,
     relay_peers: Sequence[str] = (),
+    service_nodes: Mapping[ServiceKind, str] | None = None,
     started: Callable[[str], None] | None = None,
     listening: Callable[[tuple[str, ...]], None] | None = None,
     bound: Iterable[socket.socket] = (),
@@ -122,10 +117,9 @@ async def serve(
         options: see `NodeOptions`.
         host: address to listen at.
         port: 0 takes a free one.
-        join: addresses of nodes to join.
-        service_nodes: the only node to ask for a service, see `EmbeddedNode`.
         listen: where to serve libp2p peers, see `EmbeddedNode`.
-        relay_peers: relay peers whose meshes to join, see `EmbeddedNode`.
+        relay_peers: peers to stay connected to for relay, see `EmbeddedNode`.
+        service_nodes: the only peer to ask for a service, see `EmbeddedNode`.
         started: called with the URL once the node answers.
         listening: called with the multiaddresses for libp2p peers before that.
         bound: sockets that listen already; one at `host` and `port` is used, and closed in the end.
@@ -133,21 +127,16 @@ async def serve(
     Raises:
         CannotListen: a port is taken, or an address is not of this machine.
         ArchiveError: the store cannot be opened.
-        BadAddress: an address of `join` or `service_nodes` cannot be read.
+        BadAddress: an address of `service_nodes` cannot be read.
     """
     with _listen(host, port, bound) as listener:
         embedded = EmbeddedNode(
-            options,
-            join=join,
-            service_nodes=service_nodes,
-            listen=listen,
-            relay_peers=relay_peers,
+            options, listen=listen, relay_peers=relay_peers, service_nodes=service_nodes
         )
         async with embedded as node:
             if listening is not None and node.libp2p_addresses:
                 listening(node.libp2p_addresses)
-            address = NodeAddress(host, listener.getsockname()[1])
-            await _serve(node, listener, address, started, node.app)
+            await _serve(node, listener, _url(host, listener), started, node.app)
 
 
 async def serve_node(
@@ -171,19 +160,16 @@ async def serve_node(
         CannotListen: as `serve`.
     """
     with _listen(host, port) as listener:
-        address = NodeAddress(host, listener.getsockname()[1])
-        await _serve(node, listener, address, started, app or node.app)
+        await _serve(node, listener, _url(host, listener), started, app or node.app)
 
 
 async def _serve(
     node: EmbeddedNode,
     listener: socket.socket,
-    address: NodeAddress,
+    url: str,
     started: Callable[[str], None] | None,
     app: App,
 ) -> None:
-    if not node.listen_addresses:
-        node.listen_addresses = (address.multiaddr,)
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -199,9 +185,9 @@ async def _serve(
 
     def up() -> None:
         if started is not None:
-            started(address.url)
+            started(url)
 
-    server = _Server(config, up, node.release)
+    server = _Server(config, up)
     try:
         await server.serve(sockets=[listener])
     except anyio.get_cancelled_exc_class():
@@ -209,6 +195,11 @@ async def _serve(
             with anyio.CancelScope(shield=True):
                 await server.shutdown([listener])
         raise
+
+
+def _url(host: str, listener: socket.socket) -> str:
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}"
 
 
 def _listen(host: str, port: int, bound: Iterable[socket.socket] = ()) -> socket.socket:

@@ -12,54 +12,66 @@ import anyio
 from waku.node.envelope import Envelope
 from waku.node.filter import FilterTable, in_requests
 from waku.node.host import Host
-from waku.node.identity import NodeAddress
 from waku.node.mesh import Link
 from waku.node.protocols import FILTER, LEGACY_LIGHTPUSH, LIGHTPUSH, STORE
-from waku.node.remote_services import RemoteServices
-from waku.node.services import ServiceKind, ServiceRefused, Services, Subscriber
+from waku.node.services import (
+    RemoteServices,
+    ServiceKind,
+    ServiceRefused,
+    Services,
+    Subscriber,
+)
 
 __all__ = ["ServiceNodes"]
 
-PROTOCOLS: Final[Mapping[ServiceKind, str]] = {
-    "filter": FILTER,
-    "lightpush": LIGHTPUSH,
-    "store": STORE,
-}
 SERVED: Final[Mapping[ServiceKind, tuple[str, ...]]] = {
     "filter": (FILTER,),
     "lightpush": (LIGHTPUSH, LEGACY_LIGHTPUSH),
     "store": (STORE,),
 }
-"""All that a service is offered under."""
+"""The protocols that offer each service."""
+PING_S: Final = 60.0
+"""Interval in which the filter node is asked if it still knows this one: nwaku forgets a subscriber
+after five minutes without a ping."""
+RENEW_S: Final = 5.0
+"""Pause after a peer refused to renew subscriptions."""
 
-_log = logging.getLogger("waku.node.mesh")
+_log = logging.getLogger("waku.node.services")
 
 
 class ServiceNodes:
     """Finds a service node for each request of a client, and keeps filter subscriptions alive.
 
-    Filter subscriptions at nodes elsewhere are renewed when the node that carries them comes back,
-    and move to another one when it does not.
+    Filter subscriptions at a peer are renewed when the peer comes back or has forgotten them, and
+    move to another peer when their own is away.
 
     Args:
         node: whose clients are served.
-        named: the only node to ask for a service, where one is named.
+        named: the peer id of the only node to ask for a service, where one is named.
 
     Raises:
         ValueError: a service that there is not.
     """
 
-    def __init__(self, node: Host, named: Mapping[ServiceKind, NodeAddress]) -> None:
+    def __init__(self, node: Host, named: Mapping[ServiceKind, str]) -> None:
         for kind in named:
-            if kind not in PROTOCOLS:
+            if kind not in SERVED:
                 names = "filter, lightpush or store"
                 raise ValueError(f"`service_nodes` must name {names} (got {kind!r})")
         self._node = node
         self._named = dict(named)
         self.subscriptions: Final = FilterTable(node.options.now_ns)
-        """What our clients want of nodes elsewhere."""
+        """What our clients want of peers that serve filter."""
         self._carrier: Link | None = None
-        """The link to the node that pushes them."""
+        """The link to the peer that pushes them."""
+
+    async def run(self) -> None:
+        """Keep the subscriptions until cancelled."""
+        while True:
+            await anyio.sleep(PING_S)
+            carrier = self._carrier
+            if carrier is not None and carrier.connected and self.subscriptions.criteria:
+                await self._check(carrier)
 
     def find(self, kind: ServiceKind, peer_id: str | None = None) -> Services | None:
         """Return the services of the best node for a kind of request; None where none is known.
@@ -75,18 +87,13 @@ class ServiceNodes:
     def all(self, kind: ServiceKind, peer_id: str | None = None) -> list[Services]:
         """Return the services of all nodes for a kind of request, the best first."""
         options = self._node.options
-        links = self._named_links(kind) if peer_id is None else None
-        alone = peer_id is None and links is None
-        own = alone and options.self_service and getattr(options, kind)
-        if links is None:
-            links = [
-                link
-                for link in self._node.mesh.links.values()
-                if link.info is not None
-                and PROTOCOLS[kind] in link.info.protocols
-                and peer_id in (None, link.info.peer_id)
-            ]
-            links.sort(key=lambda link: (not link.connected, link is not self._carrier))
+        own = (
+            peer_id is None
+            and kind not in self._named
+            and options.self_service
+            and getattr(options, kind)
+        )
+        links = self._links(kind, peer_id)
         if kind == "filter" and not own and links:
             self._carry(links[0])
         found = [link.services for link in links]
@@ -95,42 +102,46 @@ class ServiceNodes:
     def named_peers(self) -> Iterator[tuple[str, str]]:
         """Yield protocol and multiaddress of each named node that has answered."""
         for kind in self._named:
-            for link in self._named_links(kind) or ():
+            for link in self._links(kind):
                 if (peer := link.info) is not None:
                     served = (name for name in SERVED[kind] if name in peer.protocols)
                     yield from ((protocol, peer.multiaddr) for protocol in served)
 
-    def take_push(self, envelope: Envelope) -> None:
-        """Take a message that a node pushes; only clients that want it get it."""
-        if self._node.is_publishable(envelope.message):
+    def take_push(self, peer_id: str, envelope: Envelope) -> None:
+        """Take a message that the filter of a peer pushes; only clients that want it get it."""
+        is_expected = self._carrier is not None and self._carrier.key == peer_id
+        if is_expected and self._node.is_publishable(envelope.message):
             self.subscriptions.deliver(envelope)
 
     def link_up(self, link: Link) -> None:
-        """Renew our clients' subscriptions at a node that has come or come back."""
-        if link.info is None or FILTER not in link.info.protocols:
+        """Renew our clients' subscriptions at a peer that has come or come back."""
+        if link not in self._links("filter"):
             return
-        if self._carrier is None or link.key == self._carrier.key or not self._carrier.connected:
+        if self._carrier is None or link is self._carrier or not self._carrier.connected:
             self._carrier = None
             self._carry(link)
+
+    def link_down(self, link: Link) -> None:
+        """Have another peer push what the one that is gone pushed."""
+        others = self._links("filter")
+        if link is self._carrier and others and others[0].connected:
+            self._carry(others[0])
 
     def drop(self, subscriber: Subscriber) -> None:
         """Forget a client, at every node."""
         criteria = self.subscriptions.drop(subscriber)
         carrier = None if self._carrier is None else self._carrier.services
         if criteria and isinstance(carrier, RemoteServices):
-            carrier.forget(criteria)
+            self._node.start_soon(partial(carrier.forget, criteria))
 
-    def _named_links(self, kind: ServiceKind) -> list[Link] | None:
-        """The links to the node that is named for a service; None where none is."""
-        named = self._named.get(kind)
-        if named is None:
-            return None
-        found = []
-        for link in self._node.mesh.links.values():
-            peer_id = None if link.info is None else link.info.peer_id
-            if link.key == named.url or (peer_id is not None and peer_id == named.peer_id):
-                found.append(link)
-        return sorted(found, key=lambda link: not link.connected)
+    def _links(self, kind: ServiceKind, peer_id: str | None = None) -> list[Link]:
+        """The links to the nodes to ask for a service, connected ones first."""
+        wanted = peer_id or self._named.get(kind)
+        known = self._node.mesh.links.values()
+        links = [link for link in known if _offers(link, kind) and wanted in (None, link.key)]
+        if not links and wanted is not None and peer_id is None:
+            links = [link for link in known if link.key == wanted]  # it refuses in nwaku's words
+        return sorted(links, key=lambda link: (not link.connected, link is not self._carrier))
 
     def _carry(self, link: Link) -> None:
         """Have another node push what our clients want, if there is anything."""
@@ -140,6 +151,15 @@ class ServiceNodes:
         if self.subscriptions.criteria and isinstance(link.services, RemoteServices):
             self._node.start_soon(partial(self._renew, link, link.services))
 
+    async def _check(self, carrier: Link) -> None:
+        services = carrier.services
+        if isinstance(services, RemoteServices):
+            try:
+                await services.check()
+            except ServiceRefused as refusal:
+                _log.info("%s has forgotten filter subscriptions: %s", carrier.key, refusal)
+                await self._renew(carrier, services)
+
     async def _renew(self, link: Link, services: RemoteServices) -> None:
         while link is self._carrier and link.connected:
             try:
@@ -148,4 +168,8 @@ class ServiceNodes:
                 return
             except ServiceRefused as refusal:
                 _log.warning("%s does not renew filter subscriptions: %s", link.key, refusal)
-                await anyio.sleep(self._node.options.redial_max_s)
+                await anyio.sleep(RENEW_S)
+
+
+def _offers(link: Link, kind: ServiceKind) -> bool:
+    return link.info is not None and not set(SERVED[kind]).isdisjoint(link.info.protocols)

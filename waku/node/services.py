@@ -1,18 +1,25 @@
 """What a service node does for light clients: light push, filter and Store.
 
-`Services` is what every face of a node serves from (REST, `/mesh/v1`, libp2p) and what a light
-client asks. `LocalServices` answers from this node, `RemoteServices` asks a joined one.
+`Services` is what every face of a node serves from (REST, libp2p) and what a light client asks.
+`LocalServices` answers from this node, `PeerServices` (`waku.node.libp2p`) asks a libp2p peer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from waku.models import StorePage, StoreQuery, WakuMessage
 from waku.node.envelope import Envelope
 
-__all__ = ["Criterion", "ServiceKind", "ServiceRefused", "Services", "Subscriber"]
+__all__ = [
+    "Criterion",
+    "RemoteServices",
+    "ServiceKind",
+    "ServiceRefused",
+    "Services",
+    "Subscriber",
+]
 
 ServiceKind: TypeAlias = Literal["filter", "lightpush", "store"]
 
@@ -72,3 +79,17 @@ class Services(Protocol):
 
     async def query(self, query: StoreQuery) -> StorePage:
         """Return one page of Store."""
+
+
+@runtime_checkable
+class RemoteServices(Services, Protocol):
+    """Services of a peer that knows one filter subscriber: this node, for all of its clients."""
+
+    async def check(self) -> None:
+        """Return if the peer knows this node as a subscriber."""
+
+    async def renew(self, criteria: Sequence[Criterion]) -> None:
+        """Have the peer push what clients want."""
+
+    async def forget(self, criteria: Sequence[Criterion]) -> None:
+        """Have the peer push no longer what no client wants; a failure is ignored."""

@@ -161,8 +161,8 @@ class Archive:
         """Bytes that messages and indexes take."""
         return (self._pragma("page_count") - self._pragma("freelist_count")) * self._page_bytes
 
-    def insert(self, message_hash: bytes, pubsub_topic: str, message: WakuMessage) -> None:
-        """Keep a message; one that is kept already stays as it is.
+    def insert(self, message_hash: bytes, pubsub_topic: str, message: WakuMessage) -> bool:
+        """Keep a message, and return whether it is new; one that is kept already stays as it is.
 
         Raises:
             ArchiveUnavailable: it is not kept.
@@ -179,9 +179,11 @@ class Archive:
         )
         size_bytes = len(message.payload) + len(message.meta) + len(message.proof)
         with self._writing(size_bytes):
-            self._count += self._db.execute(_INSERT, row).rowcount
+            added = self._db.execute(_INSERT, row).rowcount
+        self._count += added
         self._until_trim -= 1
         self._bytes_until_trim -= size_bytes
+        return bool(added)
 
     def check(self) -> None:
         """Write as much as failed last, remove it again, and note in `problem` how that ended."""
@@ -242,20 +244,15 @@ class Archive:
         value: int = self._db.execute(f"PRAGMA {name}").fetchone()[0]
         return value
 
-    def newest_ids(self, since_ns: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return timestamp and hash of the newest messages from a time on, oldest first.
-
-        Raises:
-            ArchiveUnavailable: the file cannot be read.
-        """
-        newest = (
-            "SELECT timestamp, hash FROM message WHERE timestamp >= ?"
-            " ORDER BY timestamp DESC, hash DESC LIMIT ?"
-        )
-        try:
-            return self._db.execute(newest, (since_ns, limit)).fetchall()[::-1]
-        except sqlite3.Error as error:
-            raise ArchiveUnavailable(f"the message store cannot be read: {error}") from error
+    @property
+    def newest_ns(self) -> int | None:
+        """Timestamp of the newest message; None if there is none, or the file cannot be read."""
+        with suppress(sqlite3.Error):
+            newest: int | None = self._db.execute("SELECT max(timestamp) FROM message").fetchone()[
+                0
+            ]
+            return newest
+        return None
 
     def query(self, query: StoreQuery) -> StorePage:
         """Return one page, oldest message first, whichever end the pages start from.

@@ -1,17 +1,19 @@
-"""`/store/v3`: asking the node's own store, or that of a node joined to it (13/WAKU2-STORE)."""
+"""`/store/v3`: asking the node's own Store, or that of a peer (13/WAKU2-STORE)."""
 
 from __future__ import annotations
 
 import re
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote
 
 from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery
 from waku.node.envelope import relay_json
+from waku.node.errors import DialFailed
 from waku.node.http import Answer, Request, Route, ServedNode
-from waku.node.identity import BadAddress, NodeAddress
+from waku.node.identity import BadAddress, check_address
 from waku.node.lightpush_api import NO_SERVICE
 from waku.node.services import ServiceRefused
 from waku.node.store import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
@@ -32,11 +34,15 @@ async def messages(node: ServedNode, request: Request) -> Answer:
     """GET /store/v3/messages."""
     try:
         query = _read_query(request.query)
-        peer_id = _peer_id(request.query.get("peerAddr", ""))
+        address = request.query.get("peerAddr", "")
+        peer_id = _peer_id(address)
     except BadParameter as error:
         return Answer.text(400, str(error))
     if peer_id is None and node.archive is not None:
         return await _own_page(node, query)
+    if peer_id is not None and peer_id not in (node.peer_id, *node.mesh.peers()):
+        with suppress(DialFailed):  # then it is not found below
+            await node.dial(address, stay=False)
     services = node.service_nodes.find("store", peer_id)
     if services is None:
         if peer_id is None:
@@ -125,7 +131,7 @@ def _peer_id(address: str) -> str | None:
     if not address:
         return None
     try:
-        peer_id = NodeAddress.parse(address).peer_id
+        peer_id = check_address(address)
     except BadAddress as error:
         raise BadParameter(f"Failed parsing remote peer info: {error}") from error
     if peer_id is None:

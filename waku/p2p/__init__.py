@@ -3,11 +3,11 @@
     protocols codec              names, limits, and the messages' bytes (no I/O)
     serving_codec                the same as a service peer has them; `waku.node.libp2p` serves
     refusals service_peer        one peer's answers, and what its refusals mean
-    peer_book surroundings       which peers to dial and ask; whether the machine slept (no I/O)
+    peer_book network_interfaces which peers to dial and ask; whether the machine slept (no I/O)
     search keeper                finding peers, and staying connected to enough of them
     subscriptions asking         what peers push, and what they are asked
     events client                the light client
-    meshes relay                 the relay leaf
+    kept_peers meshes relay      the relay leaf
 
 The comments' T numbers are the list of traps in docs/libp2p.md.
 Needs the extra `[libp2p]`.

@@ -62,7 +62,7 @@ from .protocols import (
     MAX_MESSAGE_BYTES,
     MAX_PAGE_ENTRIES,
     METADATA,
-    ROOM_BYTES,
+    OVERHEAD_BYTES,
     Role,
 )
 from .search import Search
@@ -167,7 +167,7 @@ class LightClient:
         self._host = Host(
             identity or PrivateKey(KeyType.SECP256K1, random_bytes(32)),
             handlers={
-                FILTER_PUSH: MessageSink(most + ROOM_BYTES, self._take_push, self._refuse_push),
+                FILTER_PUSH: MessageSink(most + OVERHEAD_BYTES, self._take_push, self._refuse_push),
                 METADATA: self._answer_metadata,
             },
             random_bytes=random_bytes,

@@ -30,12 +30,12 @@ from .events import (
     SurroundingsChanged,
     TooFewPeers,
 )
+from .network_interfaces import LOOK_S, NetworkInterfaces, local_address
 from .peer_book import Entry, PeerBook
 from .protocols import Role
 from .search import Search
 from .service_peer import ServicePeer, check_network
 from .subscriptions import Subscriptions
-from .surroundings import LOOK_S, Surroundings, local_address
 
 __all__ = ["Keeper"]
 
@@ -108,7 +108,7 @@ class Keeper:
         """Keep the connections until cancelled."""
         async with anyio.create_task_group() as self._tasks:
             await self._wake.wait()
-            self._tasks.start_soon(self._watch_surroundings)
+            self._tasks.start_soon(self._watch_interfaces)
             while True:
                 self._wake = anyio.Event()
                 self._rounds_begun += 1
@@ -357,7 +357,7 @@ class Keeper:
                     else:
                         self.answered(entry, Role.FILTER)
 
-    # Surroundings
+    # Network interfaces
 
     def _look_for_deaf(self) -> None:
         assert self._tasks is not None
@@ -367,7 +367,7 @@ class Keeper:
             if (peer := self.peers.get(entry)) is not None:
                 self._tasks.start_soon(self._check, entry, peer)  # it may have forgotten us
 
-    async def _watch_surroundings(self) -> None:
+    async def _watch_interfaces(self) -> None:
         before = self._look_around()
         while True:
             await anyio.sleep(LOOK_S)
@@ -383,5 +383,5 @@ class Keeper:
                 now = self._look_around()
             before = now
 
-    def _look_around(self) -> Surroundings:
-        return Surroundings(anyio.current_time(), self._wall_clock(), self._own_address())
+    def _look_around(self) -> NetworkInterfaces:
+        return NetworkInterfaces(anyio.current_time(), self._wall_clock(), self._own_address())

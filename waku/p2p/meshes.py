@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from waku.libp2p import InvalidInput, Libp2pError, PeerViolation
+from waku.libp2p import InvalidInput, Libp2pError, PeerId, PeerViolation
 from waku.libp2p.driver import Carrier
 from waku.libp2p.driver.link import now_ms
 from waku.libp2p.gossipsub import (
@@ -32,11 +32,21 @@ SEND_S: Final = 30.0
 
 
 class _Sender:
-    """What sends to one peer."""
+    """What sends to one peer, on one of its connections."""
 
     def __init__(self, link: Carrier) -> None:
-        self.link = link
+        self.links = [link]
         self.wake = anyio.Event()
+
+    def open_link(self) -> Carrier | None:
+        """Return the oldest connection that is open; None if all are over."""
+        self.links = [link for link in self.links if link.is_open]
+        return self.links[0] if self.links else None
+
+    def close(self, reason: Libp2pError) -> None:
+        """End every connection."""
+        for link in self.links:
+            link.close(reason)
 
 
 class Meshes:
@@ -50,7 +60,7 @@ class Meshes:
         random: Random,
         is_valid: Callable[[str, bytes], bool],
         on_arrived: Callable[[str, bytes], None],
-        on_full: Callable[[Carrier], None],
+        on_full: Callable[[PeerId], None],
     ) -> None:
         self.options: Final = options
         self._random = random
@@ -59,31 +69,51 @@ class Meshes:
         self._on_full = on_full
         self._interval_s = 1 / publish_per_second
         self._next_slot_s = 0.0
-        self._topics: list[str] = []
-        self._senders: dict[Peer, _Sender] = {}
+        self._topics: set[str] = set()
+        self._senders: dict[PeerId, _Sender] = {}
         self._changed: anyio.Event | None = None
         """What publishers wait for: a peer that subscribes, or has taken what was sent."""
         self._router: Router | None = None
         self._tasks: TaskGroup | None = None
 
     def join(self, topic: str) -> None:
-        """Take part in a topic from the start of `run` on."""
-        self._topics.append(topic)
+        """Take part in a topic."""
+        self._topics.add(topic)
+        if self._router is not None:
+            self._router.subscribe(topic)
+            self._review(self._router)
 
-    def has(self, topic: str) -> bool:
-        """Whether this is one of the topics."""
-        return topic in self._topics
+    def leave(self, topic: str) -> None:
+        """Take part in a topic no longer."""
+        self._topics.discard(topic)
+        if self._router is not None:
+            self._router.unsubscribe(topic, now_ms())
+            self._review(self._router)
 
-    def peers_of(self, topic: str) -> int:
-        """How many peers are subscribed to a topic."""
-        return 0 if self._router is None else self._router.peers_of(topic)
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics of which it takes part in the meshes."""
+        return frozenset(self._topics)
+
+    def subscribers(self, topic: str) -> list[PeerId]:
+        """Return the peers that are subscribed to a topic."""
+        return [] if self._router is None else _ids(self._router.subscribers(topic))
+
+    def mesh(self, topic: str) -> list[PeerId]:
+        """Return the peers of the mesh of a topic."""
+        return [] if self._router is None else _ids(self._router.mesh(topic))
+
+    async def met_some(self) -> None:
+        """Wait until some peer has said which topics it takes."""
+        while self._router is None or not self._router.has_subscribers:
+            await self._next_change()
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Keep the heartbeat until cancelled."""
         router = self._router = Router(
             random=self._random, now_ms=now_ms(), options=self.options, is_valid=self._is_valid
         )
-        for topic in self._topics:
+        for topic in sorted(self._topics):
             router.subscribe(topic)
         async with anyio.create_task_group() as self._tasks:
             task_status.started()
@@ -98,15 +128,20 @@ class Meshes:
             router.on_heartbeat(now_ms())
             self._review(router)
             for sender in self._senders.values():
-                if not sender.link.is_open:
+                if not sender.links[0].is_open:
                     sender.wake.set()
 
     def meet(self, link: Carrier) -> None:
-        """Speak with a peer until its connection ends; again does nothing."""
-        if link not in self._senders and self._router is not None and self._tasks is not None:
-            sender = self._senders[link] = _Sender(link)
-            self._router.connected(link)
-            self._tasks.start_soon(self._speak, sender, self._router)
+        """Speak with a peer until its last connection ends; again does nothing."""
+        if self._router is None or self._tasks is None:
+            return
+        sender = self._senders.get(link.peer_id)
+        if sender is None:
+            sender = self._senders[link.peer_id] = _Sender(link)
+            self._router.connected(link.peer_id)
+            self._tasks.start_soon(self._speak, link.peer_id, sender, self._router)
+        elif link not in sender.links:
+            sender.links.append(link)
 
     def take(self, link: Carrier, data: bytes) -> None:
         """Take an RPC of a peer, which may speak first (T15).
@@ -118,7 +153,7 @@ class Meshes:
         if self._router is None:
             return
         try:
-            self._router.receive(link, data, now_ms())
+            self._router.receive(link.peer_id, data, now_ms())
         except InvalidInput:
             self._review(self._router)  # the peer may be blamed now
             raise
@@ -128,7 +163,7 @@ class Meshes:
         """Count an RPC that was not read as a fault of its peer."""
         self.meet(link)
         if self._router is not None:
-            self._router.misbehaved(link, f"an RPC that cannot be read: {error}")
+            self._router.misbehaved(link.peer_id, f"an RPC that cannot be read: {error}")
             self._review(self._router)
 
     async def publish(self, topic: str, data: bytes) -> int:
@@ -143,40 +178,50 @@ class Meshes:
         self._next_slot_s = slot_s + self._interval_s
         if slot_s > now_s:
             await anyio.sleep(slot_s - now_s)
-        while not router.peers_of(topic) or router.is_congested(topic):
-            if self._changed is None:
-                self._changed = anyio.Event()
-            await self._changed.wait()
+        while not router.subscribers(topic) or router.is_congested(topic):
+            await self._next_change()
         count = router.publish(topic, data, now_ms())
         self._review(router)
         return count
 
     def _review(self, router: Router) -> None:
         """Wake senders, and hand on what happened."""
-        for peer in router.waiting:
+        for peer in _ids(router.waiting):
             self._senders[peer].wake.set()
         while (event := router.next_event()) is not None:
             match event:
                 case Arrived(topic, data):
                     self._on_arrived(topic, data)
-                case Blamed(peer, reason):
+                case Blamed(PeerId() as peer, reason):
                     fault = PeerViolation(f"relay: too many faults, the last: {reason}")
-                    self._senders[peer].link.close(fault)
-                case QueueFull(peer):  # others bring it the message, or IHAVE does
-                    self._on_full(self._senders[peer].link)
+                    self._senders[peer].close(fault)
+                case QueueFull(PeerId() as peer):  # others bring the message, or IHAVE does
+                    self._on_full(peer)
         self._notify()
+
+    async def _next_change(self) -> None:
+        if self._changed is None:
+            self._changed = anyio.Event()
+        await self._changed.wait()
 
     def _notify(self) -> None:
         if self._changed is not None:
             self._changed.set()
             self._changed = None
 
-    async def _speak(self, sender: _Sender, router: Router) -> None:
-        link = sender.link
+    async def _speak(self, peer: PeerId, sender: _Sender, router: Router) -> None:
+        try:
+            while (link := sender.open_link()) is not None:
+                await self._speak_on(link, peer, sender, router)
+        finally:
+            router.gone(peer)
+            del self._senders[peer]
+
+    async def _speak_on(self, link: Carrier, peer: PeerId, sender: _Sender, router: Router) -> None:
         try:
             async with link.open([RELAY]) as stream:
                 while link.is_open:
-                    if rpcs := router.take_outgoing(link):
+                    if rpcs := router.take_outgoing(peer):
                         with anyio.fail_after(SEND_S):
                             await stream.send(b"".join(map(prefixed, rpcs)))
                         self._notify()
@@ -187,6 +232,8 @@ class Meshes:
             link.close(PeerViolation(f"relay: nothing was taken within {SEND_S:.0f} s"))
         except Libp2pError as error:
             link.close(error)
-        finally:
-            router.gone(link)
-            del self._senders[link]
+
+
+def _ids(peers: Iterable[Peer]) -> list[PeerId]:
+    """Return the names of the router's peers, which are peer ids here."""
+    return [peer for peer in peers if isinstance(peer, PeerId)]

@@ -45,15 +45,15 @@ ROLE_PROTOCOLS: Final = {
 
 MAX_MESSAGE_BYTES: Final = 150 * 1024
 """The limit of nwaku and go-waku unless configured, on the encoded message."""
-ROOM_BYTES: Final = 64 * 1024
+OVERHEAD_BYTES: Final = 64 * 1024
 """For what stands beside a message: its topic, its hash, a request id."""
-MAX_PUSH_BYTES: Final = MAX_MESSAGE_BYTES + ROOM_BYTES
+MAX_PUSH_BYTES: Final = MAX_MESSAGE_BYTES + OVERHEAD_BYTES
 """nwaku's bound of a light push or filter push."""
 MAX_ANSWER_BYTES: Final = 64 * 1024
 """Answers that carry a status and a sentence, and metadata."""
 MAX_PAGE_ENTRIES: Final = 100
 """Messages a page of a Store, of every implementation."""
-MAX_PAGE_BYTES: Final = MAX_PAGE_ENTRIES * (MAX_MESSAGE_BYTES + ROOM_BYTES)
+MAX_PAGE_BYTES: Final = MAX_PAGE_ENTRIES * (MAX_MESSAGE_BYTES + OVERHEAD_BYTES)
 """nwaku's bound of a page (`MaxRpcSize` of Store)."""
 MAX_CONTENT_TOPICS: Final = 100
 """Content topics of one filter request, of nwaku and go-waku."""

@@ -22,19 +22,20 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from waku.discovery import Network, Resolver, SystemResolver, find_network
-from waku.errors import MessageTooLarge, NoPeers, WrongNetwork
+from waku.errors import EndpointMissing, MessageTooLarge, NoPeers, WrongNetwork
 from waku.hashing import message_hash
 from waku.libp2p import InvalidInput, KeyType, Multiaddr, PeerId, PrivateKey
-from waku.libp2p.driver import Carrier, Host, MessageSink, Stream
+from waku.libp2p.driver import Host, MessageSink, Stream
 from waku.libp2p.gossipsub import RELAY, GossipOptions
 from waku.models import WakuMessage
 from waku.topics import PubsubTopic
 
 from .codec import Metadata, decode_message, encode_message, encode_metadata
 from .events import ClientEvent, MessageDropped, PeerBehind
+from .kept_peers import KeptPeers
 from .meshes import Meshes
 from .protocols import MAX_ANSWER_BYTES, MAX_MESSAGE_BYTES, METADATA
-from .relay_peers import RelayPeers
+from .service_peer import ServicePeer
 from .subscriptions import Pushed
 
 __all__ = ["RelayLeaf"]
@@ -45,7 +46,7 @@ PEERS_S: Final = 30.0
 """So long `publish` waits for a peer of the shard."""
 RECENT: Final = 20_000
 """Messages that are known by their Waku hash, too: nwaku encodes them anew (T15)."""
-RPC_ROOM_BYTES: Final = 64 * 1024
+RPC_OVERHEAD_BYTES: Final = 64 * 1024
 """Of an RPC, beside the message."""
 
 
@@ -115,7 +116,7 @@ class RelayLeaf:
         self._buffer_messages = buffer_messages
         if options is None:
             limit = MAX_MESSAGE_BYTES if network is None else network.max_message_bytes
-            rpc_bytes = max(GossipOptions().rpc_bytes, limit + RPC_ROOM_BYTES)
+            rpc_bytes = max(GossipOptions().rpc_bytes, limit + RPC_OVERHEAD_BYTES)
             options = GossipOptions(message_bytes=limit, rpc_bytes=rpc_bytes)
         random = Random(random_bytes(16))
         self._meshes = Meshes(
@@ -134,11 +135,11 @@ class RelayLeaf:
             },
             random_bytes=random_bytes,
         )
-        self._peers = RelayPeers(
+        self._peers = KeptPeers(
             self._host,
-            self._meshes,
             [addresses] if isinstance(addresses, str) else addresses,
-            own=self._own,
+            own=lambda: self._own,
+            met=self._met,
             resolver=resolver or SystemResolver(),
             ssl_context=ssl_context,
             random=random,
@@ -161,7 +162,7 @@ class RelayLeaf:
 
     def peers(self, pubsub_topic: str) -> int:
         """How many peers take messages of a shard."""
-        return self._meshes.peers_of(pubsub_topic)
+        return len(self._meshes.subscribers(pubsub_topic))
 
     async def __aenter__(self) -> RelayLeaf:
         try:
@@ -200,7 +201,7 @@ class RelayLeaf:
             WrongNetwork: the shard is none of this leaf's.
         """
         data = encode_message(message)
-        if not self._meshes.has(pubsub_topic):
+        if pubsub_topic not in self._meshes.topics:
             raise WrongNetwork("relay_publish", detail=f"{pubsub_topic} is no shard of this leaf")
         if len(data) > self._meshes.options.message_bytes:
             raise MessageTooLarge("relay_publish", detail=f"a message of {len(data)} bytes")
@@ -224,7 +225,7 @@ class RelayLeaf:
         Raises:
             WrongNetwork: the shard is none of this leaf's.
         """
-        if not self._meshes.has(pubsub_topic):
+        if pubsub_topic not in self._meshes.topics:
             raise WrongNetwork("relay_subscribe", detail=f"{pubsub_topic} is no shard of this leaf")
         inbox: MemoryObjectSendStream[Pushed]
         outbox: MemoryObjectReceiveStream[Pushed]
@@ -258,8 +259,19 @@ class RelayLeaf:
                 except anyio.WouldBlock:
                     self._on_event(MessageDropped(topic, message.content_topic))
 
-    def _behind(self, link: Carrier) -> None:
-        self._on_event(PeerBehind(link.peer_id))
+    def _behind(self, peer_id: PeerId) -> None:
+        self._on_event(PeerBehind(peer_id))
+
+    def _met(self, peer: ServicePeer) -> None:
+        """Be in meshes with a peer.
+
+        Raises:
+            EndpointMissing: it does not relay.
+        """
+        if RELAY not in peer.info.protocols:
+            detail = f"{peer.link.peer_id} does not speak {RELAY}"
+            raise EndpointMissing("connect", detail=detail)
+        self._meshes.meet(peer.link)
 
     async def _answer_metadata(self, stream: Stream) -> None:
         """Say which network this leaf belongs to: nwaku asks, and hangs up otherwise (T12)."""

@@ -35,8 +35,8 @@ from .protocols import (
     MAX_MESSAGE_BYTES,
     MAX_PAGE_ENTRIES,
     METADATA,
+    OVERHEAD_BYTES,
     PEER_EXCHANGE,
-    ROOM_BYTES,
     STORE_3,
 )
 from .refusals import refusal
@@ -71,7 +71,7 @@ class ServicePeer:
         """Subscriptions and their ends, which go on separate streams, keep their order."""
         self._name = str(link.peer_id)
         self._timeout_ms = timeout_ms
-        self._max_page_bytes = MAX_PAGE_ENTRIES * (max_message_bytes + ROOM_BYTES)
+        self._max_page_bytes = MAX_PAGE_ENTRIES * (max_message_bytes + OVERHEAD_BYTES)
         self._random_bytes = random_bytes
 
     @classmethod
@@ -110,6 +110,8 @@ class ServicePeer:
     ) -> LightPushAnswer:
         """Publish through the peer, by v3, or by v2 where it has no other.
 
+        With v3 an empty pubsub topic leaves the choice to the peer.
+
         Raises:
             WakuError: as `LightClient.light_push`.
         """
@@ -117,7 +119,7 @@ class ServicePeer:
         protocol = LIGHT_PUSH_3 if LIGHT_PUSH_3 in self.info.protocols else LIGHT_PUSH_2
         load = Load(protocol, len(message.payload), message.content_topic, urgent)
         if protocol == LIGHT_PUSH_3:
-            request = codec.encode_light_push(request_id, message, pubsub_topic)
+            request = codec.encode_light_push(request_id, message, pubsub_topic or None)
             data = await self._ask("light_push", load, request, MAX_ANSWER_BYTES)
             answer = self._checked("light_push", request_id, data, codec.decode_answer)
             # nwaku's own client takes a push that reached nobody for a failure, too.

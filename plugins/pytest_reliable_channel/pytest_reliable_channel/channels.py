@@ -9,7 +9,8 @@ from typing import Any, Final, Self
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from reliable_channel import Event, MessageReceived, ReliableChannel, Request
+from reliable_channel import MessageReceived, ReliableChannel, Request
+from reliable_channel.events import AnyEvent
 from reliable_channel.spi import MemoryStateStore
 from reliable_channel.transport import MemoryNetwork
 
@@ -107,7 +108,7 @@ class Participant:
         self, name: str, network: MemoryNetwork, tasks: TaskGroup, arguments: dict[str, Any]
     ) -> None:
         self.name = name
-        self.events: list[Event] = []
+        self.events: list[AnyEvent] = []
         """All events, also those of before a restart."""
         self.received: list[bytes] = []
         """Payloads of messages, in the order of delivery."""

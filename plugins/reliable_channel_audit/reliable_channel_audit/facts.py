@@ -13,7 +13,7 @@ from heapq import heappush, heapreplace
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from reliable_channel.sds import Limits
+from reliable_channel.sds import CoreLimits
 from reliable_channel.spi import Message
 
 from .dag import Said
@@ -27,7 +27,7 @@ from .verdict import SetAside
 
 LAGS_OF_A_SENDER: Final = 16
 """So many messages of each sender are looked at, those with the least hashes."""
-MAX_LAGS: Final = Limits().participants
+MAX_LAGS: Final = CoreLimits().participants
 """Senders whose clock is looked at by one participant, those that came first."""
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from sys import maxsize
 from typing import IO, Any, Final, NamedTuple, cast
 
+from reliable_channel.config import flat
 from reliable_channel.options import ChannelOptions
 from reliable_channel.spi import JOURNAL_FORMAT, Unpacker
 
@@ -41,7 +42,7 @@ MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 """A longer line is set aside unread: the longest payload, 16 MiB, takes 22 MiB as base64."""
 MAX_ASKED: Final = 100
 """Participants whose options are read."""
-DEFAULTS: Final = ChannelOptions()
+DEFAULTS: Final = flat(ChannelOptions())
 MAX_LINES_BEFORE_OPENED: Final = 1_000
 """How far into a file is looked for whose it is."""
 
@@ -130,7 +131,7 @@ def options_of(group: Sequence[Participant]) -> tuple[list[str], dict[str, str]]
         formats.add(str(values.get("format", "")))
         options = values.get("options")
         for name, value in options.items() if isinstance(options, dict) else ():
-            if getattr(DEFAULTS, name, None) != value:
+            if DEFAULTS.get(name) != value:
                 given[name].add(str(value))
     return sorted(formats - {""}), {name: _text(given[name]) for name in sorted(given)}
 

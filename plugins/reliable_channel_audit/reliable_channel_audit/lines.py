@@ -7,7 +7,7 @@ from typing import Annotated, Final, NamedTuple, get_args
 
 import msgspec
 
-from reliable_channel.events import Event
+from reliable_channel.events import AnyEvent
 from reliable_channel.spi import Unpacker
 
 OPENED: Final = "journal_opened"
@@ -24,7 +24,7 @@ SET_ASIDE: Final = "set_aside"
 PLAIN: Final = frozenset({LOGGED, WIRE_IN, WIRE_OUT})
 """Events of which a line has all that is to be known."""
 KNOWN: Final = frozenset(
-    {OPENED, CLOSED, LOGGED, WIRE_IN, WIRE_OUT} | {event.wire_name for event in get_args(Event)}
+    {OPENED, CLOSED, LOGGED, WIRE_IN, WIRE_OUT} | {event.wire_name for event in get_args(AnyEvent)}
 )
 
 

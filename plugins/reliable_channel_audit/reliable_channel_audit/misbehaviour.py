@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from reliable_channel.events import RejectionReason
+from reliable_channel.diagnostics import RejectionReason
 from reliable_channel.spi import Message, set_bits
 
 from .lines import WIRE_IN, Line

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+from reliable_channel.config import flat
 from reliable_channel.options import ChannelOptions
 from reliable_channel.spi import (
     JOINING_MS,
@@ -37,7 +38,7 @@ ACKNOWLEDGED_UNSENT: Final = "acknowledged, and this participant never sent it"
 ACKNOWLEDGED_FIRST: Final = "acknowledged before it was in the log"
 _HEARD: Final = TAKEN | {"sync"}
 _CODECS: Final = (SpecCodec(), NimCodec())
-_DEFAULTS: Final = ChannelOptions()
+_DEFAULTS: Final = flat(ChannelOptions())
 
 
 class Life(NamedTuple):
@@ -318,7 +319,7 @@ class Replay:
 
     def option(self, name: str) -> Any:
         """An option of the latest session; the default for a value of another type."""
-        default = getattr(_DEFAULTS, name)
+        default = _DEFAULTS[name]
         value = self._options.get(name, default)
         return value if isinstance(default, type(value)) else default
 
@@ -470,7 +471,7 @@ class Replay:
         """
         if self.option("retrieval_strategy") not in SPECIFIED:
             return
-        attempts = self.option("max_request_attempts")
+        attempts = self.option("repair_max_request_attempts")
         t_max_ms = max(1, self.option("repair_t_max_ms"))
         for message_id, asked_ms in self._asked.items():
             steps_ms = [after - before for before, after in pairwise(asked_ms)]

@@ -7,7 +7,8 @@ from typing import TypeVar
 import anyio.lowlevel
 import pytest
 
-from reliable_channel import Event, MessageReceived, ReliableChannel, SendFailed
+from reliable_channel import MessageReceived, ReliableChannel, SendFailed
+from reliable_channel.events import AnyEvent
 from reliable_channel.transport import MemoryNetwork
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.anyio
 SECRET, OTHER_SECRET = Secret(bytes(range(32))), Secret(bytes(range(1, 33)))
 CONTENT = b"for those who have the key"
 
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound=AnyEvent)
 
 
 def encryption(*secrets: Secret) -> SymmetricEncryption:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
+from reliable_channel.config import flat
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.sync_core import SyncCore
-from reliable_channel.events import Event
-from reliable_channel.options import ChannelOptions
+from reliable_channel.events import AnyEvent
+from reliable_channel.options import BloomParameters, ChannelOptions
 from reliable_channel.sds.events import Outgoing
 from reliable_channel.sds.receiving import Outcome
 from reliable_channel.spi import Envelope, Journal, Received, Source
@@ -35,8 +36,7 @@ def journals_in(directory: Path, scenario: Scenario) -> Callable[[str], JournalK
     parameters = scenario.parameters
     options = replace(
         channel_options(scenario.habits),
-        bloom_capacity=parameters.bloom_capacity,
-        bloom_error_rate=parameters.bloom_error_rate,
+        bloom=BloomParameters(parameters.bloom_capacity, parameters.bloom_error_rate),
         retrieval_strategy=parameters.retrieval_strategy,
     )
     has_store = scenario.store is not None
@@ -57,7 +57,7 @@ class _Keeper:
             at_ms=now_ms,
             wanted_from_ms=wanted_from_ms,
             log_length=len(core.log),
-            options=asdict(self._options),
+            options=flat(self._options),
             has_store=self._has_store,
         )
         if wanted_from_ms is None:
@@ -76,7 +76,7 @@ class _Keeper:
         envelope = Envelope(sealed.data, stamp_ns, not sealed.is_stored, sealed.message_hash)
         self._journal.went(outgoing.data, envelope, outgoing.kind.value, now_ms)
 
-    def emitted(self, event: Event | Logged, now_ms: int) -> None:
+    def emitted(self, event: AnyEvent | Logged, now_ms: int) -> None:
         """An event was emitted."""
         if isinstance(event, Logged):
             self._journal.logged(event, now_ms)

@@ -13,21 +13,19 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from weakref import WeakMethod, ref
 
+from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded, TransportRecovered
 from reliable_channel.events import (
+    AnyEvent,
     DeliveryFailed,
-    Event,
     MessageAcknowledged,
     MessageReceived,
     MessageSent,
-    NodeHealthChanged,
     ParticipantSeen,
     ParticipantSilent,
     SendFailed,
     SendingMessage,
     StateDegraded,
     StateRecovered,
-    TransportDegraded,
-    TransportRecovered,
 )
 from reliable_channel.health import ChannelHealth
 
@@ -161,7 +159,7 @@ class Watched:
         self._known = health()
         self._at_ms = 0
 
-    def event(self, event: Event, at_ms: int) -> None:
+    def event(self, event: AnyEvent, at_ms: int) -> None:
         """Look again, at most once in `LOOK_MS`, or when the event is about health."""
         if at_ms - self._at_ms >= LOOK_MS or isinstance(event, OF_HEALTH):
             self._at_ms = at_ms
@@ -190,7 +188,7 @@ class Meters:
         self._began_ms: OrderedDict[tuple[Attributes, str], int] = OrderedDict()
 
     def observe(
-        self, channel_id: str, sender_id: str, event: Event, at_ms: int, health: Health
+        self, channel_id: str, sender_id: str, event: AnyEvent, at_ms: int, health: Health
     ) -> None:
         """Count an event of a channel."""
         attributes = self._attributes(channel_id, sender_id)
@@ -275,7 +273,7 @@ METERS: Final = Meters()
 """Those of this process."""
 
 
-def observe(channel_id: str, sender_id: str, event: Event, at_ms: int, health: Health) -> None:
+def observe(channel_id: str, sender_id: str, event: AnyEvent, at_ms: int, health: Health) -> None:
     """Count an event of a channel of this process."""
     METERS.observe(channel_id, sender_id, event, at_ms, health)
 

@@ -10,16 +10,15 @@ import pytest
 from metrics_world import ACKNOWLEDGED, Channel, observed
 
 from reliable_channel import ReliableChannel
+from reliable_channel.diagnostics import NodeHealth, SyncSent
 from reliable_channel.events import (
     DeliveryFailed,
     MessageReceived,
     MessageSent,
-    NodeHealth,
     ParticipantSeen,
     ParticipantSilent,
     SendFailed,
     SendingMessage,
-    SyncSent,
 )
 from reliable_channel_metrics import METERS, Meters, prometheus_text
 from reliable_channel_metrics import meters as module

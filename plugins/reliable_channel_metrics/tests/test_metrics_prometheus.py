@@ -8,13 +8,8 @@ from pathlib import Path
 from metrics_world import ACKNOWLEDGED, Channel, observed
 from prometheus_client.parser import text_string_to_metric_families
 
-from reliable_channel.events import (
-    DeliveryFailed,
-    MessageReceived,
-    MessageSent,
-    NodeHealth,
-    SendingMessage,
-)
+from reliable_channel.diagnostics import NodeHealth
+from reliable_channel.events import DeliveryFailed, MessageReceived, MessageSent, SendingMessage
 from reliable_channel_metrics import METRICS, prometheus_text
 from waku.node.metrics import METRICS as NODE_METRICS
 

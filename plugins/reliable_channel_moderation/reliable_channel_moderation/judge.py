@@ -10,7 +10,8 @@ from enum import Enum
 from hashlib import sha256
 from typing import Final, Generic, TypeVar
 
-from .links import plain, why_not_allowed
+from .appearance import appearance
+from .links import why_not_allowed
 from .policy import Policy
 
 MAX_USERS: Final = 10_000
@@ -164,7 +165,7 @@ class Judge:
             self._newcomers.clear()
 
     def _spam(self, seen: Seen) -> str | None:
-        text = " ".join(plain(seen.text).casefold().split())
+        text = appearance(seen.text)
         if len(text) < self._policy.min_repeat_characters:
             return None
         digest = sha256(text.encode("utf-8", "surrogatepass")).digest()

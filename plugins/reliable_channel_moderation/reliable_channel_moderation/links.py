@@ -1,59 +1,93 @@
-"""The hosts that a text links to, and links that hide theirs. Pure."""
+"""The hosts that a text links to, and links that hide theirs. Pure.
+
+A link is read as browsers do (WHATWG URL): after `https:` any number of slashes of either kind, or
+none, comes before the host, and either kind ends it.
+"""
 
 import re
-import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
+from unicodedata import name as name_of
+from unicodedata import normalize
+from urllib.parse import unquote
+
+from .appearance import looks_latin, plain
 
 MAX_LINKS: Final = 50
 """Links of a message that are looked at; a message with more is refused by its number."""
+_HOST: Final = r"[^\s/\\?#<>()\"'|]{1,255}"
 _LINK: Final = re.compile(
-    r"(?:https?|hxxps?)\s*:\s*//([^\s/?#<>()\[\]\"']{1,255})|\b(www\.[^\s/?#<>()\[\]\"']{1,255})",
+    rf"\b(?:https?|hxxps?|ftp|wss?)\s*:(?:\s*[/\\]+)?(?P<web>{_HOST})"
+    rf"|(?<![\w:/\\])[/\\]{{2,}}(?P<bare>{_HOST}\.{_HOST})"
+    rf"|\b(?P<www>www\.{_HOST})"
+    rf"|(?<![\w@.])(?P<path>(?:[\w-]+\.)+[^\W\d_]{{2,}})(?=[/\\]\w)",
     re.IGNORECASE,
 )
-_INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-
-
-def plain(text: str) -> str:
-    """A text without invisible characters, in one form: what a reader takes it for."""
-    return unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
+_OTHER: Final = re.compile(
+    r"\b([a-z][a-z0-9+.-]*)://\S|\b(about|blob|data|ethereum|intent|javascript|mailto|vbscript):\S",
+    re.IGNORECASE,
+)
+"""Links that do not lead to a web host."""
+_WEB: Final = ("http", "https", "hxxp", "hxxps", "ftp", "ws", "wss")
+_DOTS: Final = str.maketrans("。｡", "..")
+"""Which browsers take for a dot."""
+_DISGUISED: Final = re.compile(
+    "://[^\\s/]*[\u2044\u2215\uff0f\uff3c\uff1f\uff03\uff20\uff1a\uff05]"
+)
+"""Look-alikes of what ends a host: browsers refuse them or take them for it."""
 
 
 def why_not_allowed(text: str, allowed: Collection[str] | None) -> str | None:
-    """Why a text's links are not allowed, or None.
+    """Return why a text's links are not allowed, or None.
 
     Args:
         text: of a message.
         allowed: hosts, with all below them; None for all.
     """
-    found = [first or second for first, second in _LINK.findall(plain(text))[: MAX_LINKS + 1]]
+    shown = plain(text).translate(_DOTS)
+    found = [next(filter(None, one.groups())) for one in _at_most(_LINK.finditer(shown))]
     if len(found) > MAX_LINKS:
         return f"more than {MAX_LINKS} links"
+    if allowed is not None and (hidden := _DISGUISED.search(text)) is not None:
+        return f"link that cannot be read: {_shown(hidden[0])}"
     for place in found:
-        user, at, host = place.rpartition("@")
-        if at:  # https://status.app@evil.example
-            return f"link that hides its host {_shown(host)} behind {_shown(user)}"
-        name = host.split(":")[0].rstrip(".").lower()
-        if name.startswith("xn--") or ".xn--" in name or _is_mixed(name):
-            return f"link to {_shown(name)}, which may look like another host"
-        if allowed is not None and not _is_below(name, allowed):
-            return f"link to {_shown(name)}"
+        if (why := _why_not(unquote(place), allowed)) is not None:
+            return why
+    for other in _OTHER.finditer(shown) if allowed is not None else ():
+        scheme = (other[1] or other[2]).lower()
+        if scheme not in _WEB:
+            return f"link of another kind, {_shown(scheme)}"
     return None
 
 
+def _why_not(place: str, allowed: Collection[str] | None) -> str | None:
+    user, at, host = re.split(r"[/\\?#]", place)[0].rpartition("@")
+    if at:  # https://status.app@evil.example
+        return f"link that hides its host {_shown(host)} behind {_shown(user)}"
+    if host.startswith("["):
+        return None if allowed is None else f"link to the address {_shown(host)}"
+    name = normalize("NFKC", host).split(":")[0].rstrip(".,;:!]}*_").lower()
+    if any(label.startswith("xn--") or _is_disguised(label) for label in name.split(".")):
+        return f"link to {_shown(name)}, which may look like another host"
+    if allowed is not None and not _is_below(name, allowed):
+        return f"link to {_shown(name)}"
+    return None
+
+
+def _at_most(found: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
+    return (one for _, one in zip(range(MAX_LINKS + 1), found, strict=False))
+
+
 def _is_below(host: str, allowed: Collection[str]) -> bool:
-    """Whether a host or one above it is listed: constant work a label."""
+    """Return True if a host or one above it is listed: constant work a label."""
     labels = host.split(".")
     return any(".".join(labels[first:]) in allowed for first in range(len(labels)))
 
 
-def _is_mixed(host: str) -> bool:
-    """Whether a label has letters of several scripts, as a disguise has."""
-    for label in host.split("."):
-        scripts = {unicodedata.name(letter, "?").split()[0] for letter in label if letter.isalpha()}
-        if len(scripts) > 1:
-            return True
-    return False
+def _is_disguised(label: str) -> bool:
+    """Return True if a label has letters of several scripts, or looks like one of Latin letters."""
+    scripts = {name_of(letter, "?").split()[0] for letter in label if letter.isalpha()}
+    return len(scripts) > 1 or (scripts != {"LATIN"} and looks_latin(label))
 
 
 def _shown(text: str) -> str:

@@ -1,8 +1,9 @@
 """What a community allows, and what follows. Pure."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from reliable_channel.sds.declared import check, number, positive
+from reliable_channel.sds.declared import POSITIVE, Bound, Doc, Unit, check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,40 +15,64 @@ class Policy:
             names it and what is.
     """
 
-    flood_messages: int = number(6, "messages", 1)
-    """More messages of a user in `flood_s`, in all channels together, are a flood."""
-    flood_s: float = positive(10.0, "s")
-    max_mentions: int = number(8, "mentions", 1)
-    """More mentions in a message are a flood, too."""
-    late_messages: int = number(100, "messages", 1)
-    """More messages of a user in 10 minutes whose clocks are a minute behind are reported: clocks
-    are the author's, so a flood may hide in the past."""
-    repeats: int = number(3, "messages", 1)
-    """So many messages of the same text by a user in `repeat_s` are spam."""
-    copies: int = number(4, "users", 1)
-    """So many users with the same text in `repeat_s` are spam."""
-    repeat_s: float = positive(600.0, "s")
-    min_repeat_characters: int = number(12, "characters", 1)
-    """Shorter texts, such as greetings, may be repeated."""
+    flood_messages: Annotated[
+        int,
+        Bound(1),
+        Doc("More messages of a user in `flood_s`, in all channels together, are a flood."),
+    ] = 6
+    flood_s: Annotated[float, POSITIVE] = 10.0
+    max_mentions: Annotated[int, Bound(1), Doc("More mentions in a message are a flood, too.")] = 8
+    late_messages: Annotated[
+        int,
+        Bound(1),
+        Doc("""More messages of a user in 10 minutes whose clocks are a minute behind are
+        reported: clocks are the author's, so a flood may hide in the past."""),
+    ] = 100
+    repeats: Annotated[
+        int,
+        Bound(1),
+        Unit("messages"),
+        Doc("So many messages of the same text by a user in `repeat_s` are spam."),
+    ] = 3
+    copies: Annotated[
+        int,
+        Bound(1),
+        Unit("users"),
+        Doc("So many users with the same text in `repeat_s` are spam."),
+    ] = 4
+    repeat_s: Annotated[float, POSITIVE] = 600.0
+    min_repeat_characters: Annotated[
+        int, Bound(1), Doc("Shorter texts, such as greetings, may be repeated.")
+    ] = 12
     allowed_hosts: frozenset[str] | None = None
     """Hosts that links may name, with all below them; None allows all but disguised ones."""
-    raid_newcomers: int = number(10, "users", 1)
-    """So many users that write, or ask to join, for the first time in `raid_s` are a raid."""
-    raid_s: float = positive(60.0, "s")
-    raid_quiet_s: float = positive(600.0, "s")
-    """A raid is over when no newcomer has come for so long."""
-    learn_s: float = positive(600.0, "s")
-    """After a start all users seem new for so long, so that no raid is found."""
-    link_points: int = number(1, "points", 1)
-    spam_points: int = number(2, "points", 1)
-    flood_points: int = number(3, "points", 1)
-    forget_s: float = positive(86_400.0, "s")
-    """Points are forgotten so long after the last case."""
-    mute_at: int = number(3, "points", 1)
-    """Points from which a user is muted for `mute_s`."""
-    mute_s: float = positive(600.0, "s")
-    kick_at: int = number(6, "points", 1)
-    ban_at: int = number(9, "points", 1)
+    raid_newcomers: Annotated[
+        int,
+        Bound(1),
+        Unit("users"),
+        Doc("So many users that write, or ask to join, for the first time in `raid_s` are a raid."),
+    ] = 10
+    raid_s: Annotated[float, POSITIVE] = 60.0
+    raid_quiet_s: Annotated[
+        float, POSITIVE, Doc("A raid is over when no newcomer has come for so long.")
+    ] = 600.0
+    learn_s: Annotated[
+        float,
+        POSITIVE,
+        Doc("After a start all users seem new for so long, so that no raid is found."),
+    ] = 600.0
+    link_points: Annotated[int, Bound(1)] = 1
+    spam_points: Annotated[int, Bound(1)] = 2
+    flood_points: Annotated[int, Bound(1)] = 3
+    forget_s: Annotated[
+        float, POSITIVE, Doc("Points are forgotten so long after the last case.")
+    ] = 86_400.0
+    mute_at: Annotated[
+        int, Bound(1), Unit("points"), Doc("Points from which a user is muted for `mute_s`.")
+    ] = 3
+    mute_s: Annotated[float, POSITIVE] = 600.0
+    kick_at: Annotated[int, Bound(1), Unit("points")] = 6
+    ban_at: Annotated[int, Bound(1), Unit("points")] = 9
 
     def __post_init__(self) -> None:
         check(self)

@@ -160,8 +160,8 @@ def test_points_lead_from_deletion_to_mute_kick_and_ban(tmp_path: Path) -> None:
     )
     with World(tmp_path, policy) as world:
         alice = world.kit.user("Alice")
-        for _ in range(4):
-            alice.says(f"{LINK}/{world.kit.now_ms()}")
+        for word in ("tea", "bread", "music", "trains"):
+            alice.says(f"{word} {LINK}")
             world.kit.wait(30)
         assert world.actions == ["delete", "mute", "kick", "ban"]
         assert "Please ban the user: the bot does not run the community." in world.told(MODS)[-1]

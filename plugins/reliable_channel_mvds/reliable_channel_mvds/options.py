@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final
 
-from reliable_channel.sds.declared import check, number, share
+from reliable_channel.sds.declared import SHARE, Bound, Doc, Unit, check
 
 Random = Callable[[], float]
 """Gives floats in [0, 1)."""
@@ -31,29 +31,57 @@ class Limits:
         ValueError: a value that is not allowed; the text names it and what is.
     """
 
-    payload_bytes: int = number(100_000, "bytes", MIN_PAYLOAD_BYTES)
-    """A longer payload is not sent: what is left goes an epoch later. Waku carries 150 KiB."""
-    received_payload_bytes: int = number(4 * 1024 * 1024, "bytes", 1)
-    """A longer payload is refused undecoded."""
-    messages: int = number(10_000, "messages", 1)
-    """Messages held whole, to be given away. Those that no peer waits for make room; where all are
-    waited for, a new one is refused. Messages are passed on for as long as less than half of this,
-    and of `message_bytes`, is waited for, so that others do not use up what own ones need."""
-    message_bytes: int = number(64 * 1024 * 1024, "bytes", 1)
-    """The same, in bytes of their bodies and unknown fields."""
-    remembered_ids: int = number(100_000, "ids", 1)
-    """Ids that are still known for duplicates when their message was forgotten; the oldest makes
-    room, and would be a new message if it came again."""
-    records_per_peer: int = number(10_000, "records", 1)
-    """Offers and messages that wait for one peer; beyond, own ones are refused. Those of
-    others, which are not passed on then, take up at most half of it."""
-    requests_per_peer: int = number(1_000, "requests", 1)
-    """Messages that are asked of one peer; further offers are left until it repeats them."""
-    acks_per_peer: int = number(10_000, "acknowledgements", 1)
-    """Acknowledgements that wait for the next payloads to a peer; beyond, none is given until the
-    message or offer is repeated."""
-    memberships: int = number(10_000, "peers", 1)
-    """Peers in groups; one more is refused."""
+    payload_bytes: Annotated[
+        int,
+        Bound(MIN_PAYLOAD_BYTES),
+        Doc(
+            "A longer payload is not sent: what is left goes an epoch later. Waku carries 150 KiB."
+        ),
+    ] = 100_000
+    received_payload_bytes: Annotated[
+        int, Bound(1), Doc("A longer payload is refused undecoded.")
+    ] = 4 * 1024 * 1024
+    messages: Annotated[
+        int,
+        Bound(1),
+        Unit("messages"),
+        Doc("""Messages held whole, to be given away. Those that no peer waits for make room;
+        where all are waited for, a new one is refused. Messages are passed on for as long as
+        less than half of this, and of `message_bytes`, is waited for, so that others do not
+        use up what own ones need."""),
+    ] = 10_000
+    message_bytes: Annotated[
+        int, Bound(1), Doc("The same, in bytes of their bodies and unknown fields.")
+    ] = 64 * 1024 * 1024
+    remembered_ids: Annotated[
+        int,
+        Bound(1),
+        Doc("""Ids that are still known for duplicates when their message was forgotten; the
+        oldest makes room, and would be a new message if it came again."""),
+    ] = 100_000
+    records_per_peer: Annotated[
+        int,
+        Bound(1),
+        Unit("records"),
+        Doc("""Offers and messages that wait for one peer; beyond, own ones are refused. Those
+        of others, which are not passed on then, take up at most half of it."""),
+    ] = 10_000
+    requests_per_peer: Annotated[
+        int,
+        Bound(1),
+        Unit("requests"),
+        Doc("Messages that are asked of one peer; further offers are left until it repeats them."),
+    ] = 1_000
+    acks_per_peer: Annotated[
+        int,
+        Bound(1),
+        Unit("acknowledgements"),
+        Doc("""Acknowledgements that wait for the next payloads to a peer; beyond, none is
+        given until the message or offer is repeated."""),
+    ] = 10_000
+    memberships: Annotated[
+        int, Bound(1), Unit("peers"), Doc("Peers in groups; one more is refused.")
+    ] = 10_000
 
     def __post_init__(self) -> None:
         check(self)
@@ -72,21 +100,42 @@ class NodeOptions:
     relay: Mode | None = Mode.INTERACTIVE
     """How received messages are given to the other peers of the group; None: not at all. The
     reference offers them in either mode, for most peers will have them."""
-    relay_delay: int = number(0, "epochs", 0)
-    """Epochs that pass before that, time to learn which peers have the message. The reference has
-    none."""
-    epoch_ms: int = number(300, "ms", 1)
-    """A peer is sent at most one payload in an epoch. As in status-go."""
-    first_interval: int = number(10, "epochs", 1)
-    """Epochs until a record is sent again the first time: longer than a round trip over Waku."""
-    longest_interval: int = number(640, "epochs", 1)
-    """The interval doubles up to this bound, and then goes back to the first."""
-    jitter: float = share(0.25)
-    """The greatest part of an interval that is added to it by chance, so that what was lost
-    together is not repeated together for ever."""
-    max_send_count: int | None = number(None, "times", 1)
-    """After so many times a record is given up, with an event; None: never. The status fork has
-    14."""
+    relay_delay: Annotated[
+        int,
+        Bound(0),
+        Unit("epochs"),
+        Doc("""Epochs that pass before that, time to learn which peers have the message. The
+        reference has none."""),
+    ] = 0
+    epoch_ms: Annotated[
+        int, Bound(1), Doc("A peer is sent at most one payload in an epoch. As in status-go.")
+    ] = 300
+    first_interval: Annotated[
+        int,
+        Bound(1),
+        Unit("epochs"),
+        Doc("""Epochs until a record is sent again the first time: longer than a round trip
+        over Waku."""),
+    ] = 10
+    longest_interval: Annotated[
+        int,
+        Bound(1),
+        Unit("epochs"),
+        Doc("The interval doubles up to this bound, and then goes back to the first."),
+    ] = 640
+    jitter: Annotated[
+        float,
+        SHARE,
+        Doc("""The greatest part of an interval that is added to it by chance, so that what was
+        lost together is not repeated together for ever."""),
+    ] = 0.25
+    max_send_count: Annotated[
+        int | None,
+        Bound(1),
+        Unit("times"),
+        Doc("""After so many times a record is given up, with an event; None: never. The status
+        fork has 14."""),
+    ] = None
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:

@@ -11,13 +11,13 @@ import pytest
 
 from reliable_channel import (
     ChannelOptions,
-    Event,
     MessageAcknowledged,
     MessageReceived,
     MessageSent,
     ReliableChannel,
 )
 from reliable_channel._plugins.loading import process_registry
+from reliable_channel.events import AnyEvent
 from reliable_channel.transport import MemoryNetwork
 from reliable_channel_mvds import plugin
 
@@ -44,7 +44,7 @@ def registered() -> Iterator[None]:
 
 class Told:
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[AnyEvent] = []
         self._told = anyio.Event()
 
     async def listen(self, channel: ReliableChannel) -> None:
@@ -53,14 +53,14 @@ class Told:
             self._told.set()
             self._told = anyio.Event()
 
-    def has(self, kind: type[Event], count: int = 1) -> bool:
+    def has(self, kind: type[AnyEvent], count: int = 1) -> bool:
         return sum(isinstance(event, kind) for event in self.events) >= count
 
     @property
     def contents(self) -> list[bytes]:
         return [event.content for event in self.events if isinstance(event, MessageReceived)]
 
-    async def until(self, kind: type[Event], count: int = 1) -> None:
+    async def until(self, kind: type[AnyEvent], count: int = 1) -> None:
         while not self.has(kind, count):
             await self._told.wait()
 

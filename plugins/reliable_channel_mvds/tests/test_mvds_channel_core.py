@@ -5,9 +5,10 @@ from mvds_channel_world import OPTIONS, ChannelWorld
 from mvds_world import START_MS
 
 from reliable_channel import DeliveryFailed, MessageAcknowledged, MessageReceived
+from reliable_channel.diagnostics import MessageRejected, RejectionReason
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
-from reliable_channel.events import EphemeralReceived, MessageRejected, RejectionReason
-from reliable_channel.options import ChannelOptions
+from reliable_channel.events import EphemeralReceived
+from reliable_channel.options import BloomParameters, ChannelOptions, Limits
 from reliable_channel.spi import CoreContext, Outcome, OutgoingKind, Recorder
 from reliable_channel_mvds import SEED, GroupId, Message, Payload
 from reliable_channel_mvds.channel import MvdsCore
@@ -166,7 +167,11 @@ def test_ephemeral_messages() -> None:
 
 
 def test_refusals() -> None:
-    options = ChannelOptions(max_message_bytes=4_096, bloom_capacity=100, outgoing_buffer_limit=2)
+    options = ChannelOptions(
+        max_message_bytes=4_096,
+        bloom=BloomParameters(capacity=100),
+        limits=Limits(outgoing_messages=2),
+    )
     core = ChannelWorld("alice", options=options)["alice"].core
     for send in (core.send, core.send_ephemeral):
         with pytest.raises(EmptyContent):
@@ -176,7 +181,7 @@ def test_refusals() -> None:
     core.send(b"1", START_MS)
     core.send(b"2", START_MS)
     assert core.capacity_left == 0
-    with pytest.raises(OutgoingBufferFull, match="outgoing_buffer_limit"):
+    with pytest.raises(OutgoingBufferFull, match="outgoing_messages"):
         core.send(b"3", START_MS)
 
 
@@ -184,7 +189,14 @@ def test_refusals() -> None:
     ("change", "why"),
     [
         ({"sender_id": "a" * 300}, "ids have at most"),
-        ({"options": ChannelOptions(max_message_bytes=1_500, bloom_capacity=100)}, "at least 1824"),
+        (
+            {
+                "options": ChannelOptions(
+                    max_message_bytes=1_500, bloom=BloomParameters(capacity=100)
+                )
+            },
+            "at least 1824",
+        ),
         ({"require_signatures": True}, "signing"),
     ],
     ids=["id", "size", "signatures"],
@@ -280,7 +292,7 @@ def test_contents_that_cannot_be(body: bytes, reason: RejectionReason) -> None:
 
 
 def test_participants_have_a_limit() -> None:
-    world = ChannelWorld("alice", options=ChannelOptions(participants_limit=2))
+    world = ChannelWorld("alice", options=ChannelOptions(limits=Limits(participants=2)))
     core = world["alice"].core
     outcomes = [
         core.receive(Envelope("general", f"m{n}").encode(), world.now_ms).outcome for n in range(3)

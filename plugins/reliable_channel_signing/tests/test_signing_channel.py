@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import pytest
 
 from reliable_channel import MessageReceived, ReliableChannel
-from reliable_channel.events import MessageRejected, RejectionReason
+from reliable_channel.diagnostics import MessageRejected, RejectionReason
 from reliable_channel.transport import MemoryNetwork
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
 from reliable_channel_signing import Ed25519Signer, KnownKeys, SigningKey

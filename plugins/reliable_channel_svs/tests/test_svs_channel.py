@@ -11,6 +11,7 @@ import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived, ReliableChannel
 from reliable_channel._plugins.loading import process_registry
+from reliable_channel.diagnostics import MessageRejected, RejectionReason, RepairRequested
 from reliable_channel.engine.outbox import Outbox
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
 from reliable_channel.events import (
@@ -18,10 +19,8 @@ from reliable_channel.events import (
     EphemeralReceived,
     MessageAcknowledged,
     MessageLost,
-    MessageRejected,
-    RejectionReason,
-    RepairRequested,
 )
+from reliable_channel.options import Limits
 from reliable_channel.sds.changes import NO_RECORDER
 from reliable_channel.sds.log.archive import NO_ARCHIVE
 from reliable_channel.spi import (
@@ -209,7 +208,7 @@ def test_nobody_there_is_a_failure_that_is_told() -> None:
 
 
 def test_what_cannot_be_sent_is_refused() -> None:
-    core = SvsCore(setting("a", options=ChannelOptions(outgoing_buffer_limit=1)))
+    core = SvsCore(setting("a", options=ChannelOptions(limits=Limits(outgoing_messages=1))))
     with pytest.raises(EmptyContent):
         core.send(b"", START)
     with pytest.raises(ContentTooLong):

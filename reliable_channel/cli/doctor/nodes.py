@@ -183,7 +183,7 @@ async def _examine_peers(findings: Findings, url: str, client: WakuClient) -> No
             "node.peers",
             shown(url),
             "no peer is connected: its messages reach no other node",
-            "fine for one node by itself; else join it to others (--join, --staticnode)",
+            "fine for one node by itself; else join it to others (--relay-peer, --staticnode)",
         )
 
 

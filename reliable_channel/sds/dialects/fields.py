@@ -55,7 +55,9 @@ def first_field(data: bytes, tag: int) -> tuple[int, int] | None:
             start, found = at, data[at]
             if found > 0x7F or found & 7 not in (_VARINT, _LENGTH_DELIMITED):
                 return None
-            value, at = _varint(data, at + 1)
+            at += 2
+            if (value := data[at - 1]) >= 0x80:
+                value, at = _varint(data, at - 1)
             if found & 7 == _LENGTH_DELIMITED:
                 at += value
             if found == tag:

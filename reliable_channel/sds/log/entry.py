@@ -12,7 +12,7 @@ SHOWN_BYTES: Final = 60
 class LogEntry:
     """A message that was sent here or delivered here."""
 
-    __slots__ = ("content", "lamport_timestamp", "message_id", "retrieval_hint", "sender_id")
+    __slots__ = ("content", "key", "lamport_timestamp", "message_id", "retrieval_hint", "sender_id")
 
     def __init__(
         self,
@@ -27,11 +27,8 @@ class LogEntry:
         self.lamport_timestamp = lamport_timestamp
         self.content = content
         self.retrieval_hint = retrieval_hint
-
-    @property
-    def key(self) -> LogKey:
+        self.key: LogKey = (lamport_timestamp, message_id)
         """Where it stands in the log."""
-        return self.lamport_timestamp, self.message_id
 
     @property
     def row(self) -> LogRow:

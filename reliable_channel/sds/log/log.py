@@ -92,7 +92,8 @@ class MessageLog:
         """Put an entry in its place and return its position, counted from the oldest entry that is
         kept."""
         order, blocks, key = self._order, self._blocks, entry.key
-        self._recorder.log(entry.row)
+        if self._recorder.records:
+            self._recorder.log(entry.row)
         self.sums.add(key)
         self._touch(key)
         if blocks.total and order and key < order[0]:
@@ -119,7 +120,8 @@ class MessageLog:
             return False
         entry.retrieval_hint = retrieval_hint
         self._touch(entry.key)
-        self._recorder.hint(entry.row)
+        if self._recorder.records:
+            self._recorder.hint(entry.row)
         return True
 
     def remove(self, message_id: str) -> LogEntry:

@@ -159,13 +159,16 @@ class LogSums:
         second = key[0] // SECOND_MS
         if second < self.start:
             return
-        if second not in self._sums:
+        if (sums := self._sums.get(second)) is None:
+            sums = _NOTHING
             insort(self._seconds, second)
-        count, total = self._sums.get(second, _NOTHING)
-        count, total = count + sign, (total + sign * int.from_bytes(key_hash(key))) % _MODULUS
+        count = sums[0] + sign
+        total = (sums[1] + sign * int.from_bytes(key_hash(key))) % _MODULUS
         self._sums[second] = count, total
-        self._recorder.put(LOG_SUMS, second, count, total.to_bytes(_SUM_BYTES))
-        del self._before[self._place(second) + 1 :]
+        if self._recorder.records:
+            self._recorder.put(LOG_SUMS, second, count, total.to_bytes(_SUM_BYTES))
+        if len(self._before) > 1:
+            del self._before[self._place(second) + 1 :]
         if len(self._seconds) > self.max_seconds:
             self.forget_until(self._seconds[self.max_seconds // 10] * SECOND_MS)
 

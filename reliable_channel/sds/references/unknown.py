@@ -14,7 +14,7 @@ from typing import Final
 from ..dialects.codec import MAX_ID_BYTES
 from ..log.log import MessageLog
 from ..message import HistoryEntry, LazyHistory, Message
-from ..options import Limits
+from ..options import CoreLimits
 
 CHECKED: Final = 200
 """References of a message that are looked at one by one when it arrives, within the budget: the
@@ -60,7 +60,9 @@ def unknown_references(
     return UnknownReferences(newest, absent[:-checked])
 
 
-def excess(message: Message, unknown: UnknownReferences, log: MessageLog, limits: Limits) -> str:
+def excess(
+    message: Message, unknown: UnknownReferences, log: MessageLog, limits: CoreLimits
+) -> str:
     """What a message has too much of; empty where it has not.
 
     References to what is known cost nothing and are not counted.

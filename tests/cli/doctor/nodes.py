@@ -28,9 +28,11 @@ class Nodes:
         self._started: list[Any] = []
         self.nodes: dict[str, EmbeddedNode] = {}
 
-    def start(self, *, join: tuple[str, ...] = (), **options: Any) -> str:
-        """Start a node and return its address."""
-        node = EmbeddedNode(NodeOptions(**options), join=join)
+    def start(self, *, join: str | None = None, **options: Any) -> str:
+        """Start a node, joined to another one, and return its address."""
+        node = EmbeddedNode(NodeOptions(**options))
+        if join is not None:
+            self._portal.call(node.join, self.nodes[join])
         served, url = self._portal.start_task(partial(_serve, node))
         self._started.append(served)
         self.nodes[url] = node

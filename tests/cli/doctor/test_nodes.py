@@ -143,7 +143,7 @@ def test_two_nodes_that_are_not_connected(world: Nodes) -> None:
 
 def test_two_nodes_that_are_connected(world: Nodes) -> None:
     first = world.start()
-    second = world.start(join=(first,))
+    second = world.start(join=first)
     found = world.examine(first, second, wait_s=30)
     assert [one for one in found if one.level == "problem"] == []
 

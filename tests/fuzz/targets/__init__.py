@@ -16,7 +16,6 @@ from . import (
     sds_core,
     segments,
     status,
-    store_sync,
     svs,
     texts,
     waku_p2p,
@@ -24,7 +23,7 @@ from . import (
 
 MODULES: Final = (
     *(sds_codecs, sds_core, segments, client, node, texts, plugins),
-    *(svs, mvds, status, direct, libp2p, gossip, discovery, waku_p2p, store_sync),
+    *(svs, mvds, status, direct, libp2p, gossip, discovery, waku_p2p),
 )
 TARGETS: Final[dict[str, Target]] = {
     target.name: target for module in MODULES for target in module.TARGETS

@@ -1,41 +1,32 @@
-"""The embedded node: requests as bytes, of clients and of other nodes."""
+"""The embedded node: requests of clients as bytes."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import anyio
-import httpx
 import trio.testing
 
-from waku.models import StoreQuery, WakuMessage
-from waku.node import EmbeddedNode, NodeOptions
+from waku.node import DialFailed, EmbeddedNode, NodeOptions
 from waku.node.http import HTML, JSON, TEXT
 from waku.node.openapi import SCHEMAS, document
-from waku.node.protocols import RELAY
 
-from ..target import JSON_WORDS, Target, joined, records
+from ..target import JSON_WORDS, Target
 from ..vectors import exchanges, written
 
 BETWEEN: Final = b"\n---\n"
 MAX_REQUESTS: Final = 8
 OPTIONS: Final = NodeOptions(max_clients=4, cache_capacity=5, store_capacity=10, num_shards=2)
-PEER: Final = {
-    "peerId": "other",
-    "multiaddr": "/ip4/127.0.0.1/tcp/1/http",
-    "protocols": [],
-    "shards": [0],
-    "agent": "other",
-    "clusterId": 1,
-}
 MESSAGE: Final = {"payload": "aGVsbG8=", "contentTopic": "/app/1/chat/proto", "timestamp": 1}
 
 
-class _NobodyThere(httpx.AsyncBaseTransport):
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        raise httpx.ConnectError("nobody is there")
+class _Alone(EmbeddedNode):
+    """A node that dials no address of an input."""
+
+    async def dial(self, address: str, *, stay: bool = True) -> None:
+        raise DialFailed(f"cannot join {address}: the fuzzer has no network")
 
 
 def _requests(data: bytes) -> None:
@@ -47,7 +38,7 @@ def _requests(data: bytes) -> None:
 
 
 async def _ask(requests: list[bytes]) -> None:
-    async with EmbeddedNode(OPTIONS, transport=_NobodyThere()) as node:
+    async with _Alone(OPTIONS) as node:
         for request in requests:
             line, _, body = request.partition(b"\n")
             method, target, content_type = (*line.split(b" ", 2), b"", b"", b"")[:3]
@@ -58,7 +49,6 @@ async def _ask(requests: list[bytes]) -> None:
                 "raw_path": path,
                 "query_string": query,
                 "headers": [(b"content-type", content_type)] if content_type else [],
-                "client": ("127.0.0.1", 1),
             }
             sent: list[Any] = []
 
@@ -85,54 +75,6 @@ def _is_answer(start: dict[str, Any], end: dict[str, Any]) -> None:
         json.loads(end["body"])
 
 
-class _Answers(httpx.AsyncBaseTransport):
-    """Another node that says what an input says: to a greeting, as its store, and as messages. Then
-    it is silent."""
-
-    def __init__(self, answers: Iterable[bytes]) -> None:
-        hello, stored, messages = (*answers, b"", b"", b"")[:3]
-        self._by_path = {"hello": hello, "store": stored, "messages": messages}
-        self._left = MAX_REQUESTS
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self._left -= 1
-        if self._left < 0:
-            await anyio.sleep_forever()
-        path = request.url.path
-        what = "store" if path.startswith("/store") else path.rpartition("/")[2]
-        return httpx.Response(200, content=self._by_path.get(what, b""))
-
-
-def _peer_answers(data: bytes) -> None:
-    """Whatever a joined node answers, the node goes on, and serves its own clients."""
-    trio.run(_join, data, clock=trio.testing.MockClock(autojump_threshold=0))
-
-
-async def _join(data: bytes) -> None:
-    transport = _Answers(records(data, most=3))
-    async with EmbeddedNode(OPTIONS, join=["http://other"], transport=transport) as node:
-        await anyio.sleep(60)
-        topic = str(MESSAGE["contentTopic"])
-        node.publish(node.shard_for(topic), WakuMessage(b"ours", topic, timestamp=1))
-        assert node.archive is not None
-        page = node.archive.query(StoreQuery(page_size=100))
-        assert len(page.entries) <= OPTIONS.store_capacity
-        json.dumps([entry.message.to_json() for entry in page.entries if entry.message])
-
-
-def _peer_seeds() -> Iterator[bytes]:
-    shared = {"pubsubTopic": "/waku/2/rs/1/0", "message": MESSAGE}
-    stored = {
-        "requestId": "",
-        "statusCode": 200,
-        "statusDesc": "OK",
-        "messages": [{"messageHash": "0x" + "ab" * 32, **shared}],
-    }
-    relays = {**PEER, "protocols": [RELAY]}
-    for messages in ({"messages": [shared], "last": 1}, {"messages": [], "last": 0}):
-        yield joined(json.dumps(answer).encode() for answer in (relays, stored, messages))
-
-
 def _written(method: str, target: str, content_type: str = "", body: bytes = b"") -> bytes:
     return f"{method} {target} {content_type}".encode() + b"\n" + body
 
@@ -156,18 +98,8 @@ def _seeds() -> Iterator[bytes]:
             _written("GET", "/store/v3/messages?includeData=true&pageSize=1"),
         ]
     )
-    gift = {
-        "peerId": "other",
-        "messages": [{"pubsubTopic": "/waku/2/rs/1/0", "message": MESSAGE}],
-    }
-    yield BETWEEN.join(
-        [
-            post("/mesh/v1/hello", body=json.dumps(PEER).encode()),
-            post("/mesh/v1/messages", body=json.dumps(gift).encode()),
-            _written("GET", "/mesh/v1/messages?peerId=other&after=0&waitMs=1000"),
-            _written("GET", "/admin/v1/peers"),
-        ]
-    )
+    peers = json.dumps(["/ip4/127.0.0.1/tcp/1"]).encode()
+    yield BETWEEN.join([post("/admin/v1/peers", body=peers), _written("GET", "/admin/v1/peers")])
 
 
 def _words() -> Iterator[bytes]:
@@ -183,5 +115,4 @@ def _words() -> Iterator[bytes]:
 
 TARGETS: Final = (
     Target("node_requests", _requests, _seeds, (*JSON_WORDS, *dict.fromkeys(_words()))),
-    Target("node_peers", _peer_answers, _peer_seeds, JSON_WORDS),
 )

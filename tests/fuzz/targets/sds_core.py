@@ -10,8 +10,8 @@ from typing import Final
 from reliable_channel.sds import (
     NIM,
     SPEC,
+    CoreLimits,
     HistoryEntry,
-    Limits,
     Message,
     Outcome,
     RepairOptions,
@@ -30,7 +30,7 @@ from ..vectors import nim_messages, spec_messages
 CHANNEL: Final = "general"
 NOW_MS: Final = 1_700_000_000_000
 STEP_MS: Final = 20_000
-LIMITS: Final = Limits(
+LIMITS: Final = CoreLimits(
     log_entries=8,
     outgoing_messages=4,
     incoming_messages=4,

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from reliable_channel import ReliableChannel
+from reliable_channel.options import BloomParameters
 from reliable_channel_audit.check import check
 from reliable_channel_audit.verdict import Verdict
 from tests.channel.world import QUICK, MemoryNetwork, Told, listening, make_channel, spied
@@ -105,7 +106,7 @@ async def test_restarts(tmp_path: Path, stateful: bool) -> None:
 
 async def test_bloom_filters_that_roll_over(tmp_path: Path) -> None:
     """With state, own messages are noted later than what comes in between."""
-    options = replace(QUICK, bloom_capacity=12)
+    options = replace(QUICK, bloom=BloomParameters(capacity=12))
     async with AsyncExitStack() as stack:
         group = Group(tmp_path, stack)
         alice = group.channel("alice", options=options)

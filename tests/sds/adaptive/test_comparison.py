@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reliable_channel.sds import SPEC, Limits, SdsProtocol
+from reliable_channel.sds import SPEC, CoreLimits, SdsProtocol
 from reliable_channel.sds.adaptive.comparison import (
     FORGET_MS,
     MAX_SUSPECTS,
@@ -321,7 +321,7 @@ def test_who_compares_less_hears_when_the_other_has_caught_up() -> None:
 
 def test_what_the_log_has_let_go_is_not_compared() -> None:
     alice = participant("alice")
-    bob = participant("bob", limits=Limits(log_entries=2))
+    bob = participant("bob", limits=CoreLimits(log_entries=2))
     for n in range(5):
         give(bob, send(alice, b"%d" % n, NOW_MS + n * SECOND), now_ms=NOW_MS + n * SECOND)
     for core in (alice, bob):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reliable_channel.sds import HistoryEntry, Limits, Message
+from reliable_channel.sds import CoreLimits, HistoryEntry, Message
 from reliable_channel.sds.dialects.codec import MAX_ID_BYTES
 from reliable_channel.sds.log.log import MessageLog
 from reliable_channel.sds.references.unknown import (
@@ -52,5 +52,5 @@ def test_an_id_or_hint_may_have_so_many_bytes(part: str, length: int, reason: st
     values: dict[str, Any] = {"message_id": "m", part: long}
     entry = HistoryEntry(**values)
     message = Message("alice", "id", "c", 1, (entry,), content=b"x")
-    found = excess(message, UnknownReferences((0,), ()), MessageLog(1), Limits())
+    found = excess(message, UnknownReferences((0,), ()), MessageLog(1), CoreLimits())
     assert reason in found and bool(found) is bool(reason)

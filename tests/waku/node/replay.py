@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -193,9 +193,9 @@ class World:
     @classmethod
     async def build(cls, stack: AsyncExitStack) -> World:
         world = cls()
-        network = _Network(world)
         for name, options in world.options().items():
-            node = EmbeddedNode(options, transport=network)
+            node = EmbeddedNode(options)
+            node.peer_id = PEER_IDS.get(name, node.peer_id)
             world.nodes[name] = await stack.enter_async_context(node)
         return world
 
@@ -203,28 +203,17 @@ class World:
         def clock() -> int:
             return self.now_ns
 
-        def options(name: str, **more: Any) -> NodeOptions:
-            tcp = f"/ip4/127.0.0.1/tcp/6110{'abcde'.index(name) + 1}"
-            return NodeOptions(
-                **{
-                    "now_ns": clock,
-                    "self_service": False,
-                    "store_timestamp_tolerance_s": 20,
-                    "peer_id": PEER_IDS.get(name),
-                    "listen_addresses": (tcp,),
-                    **more,
-                }
-            )
-
-        static = {"cluster_id": 66, "static_sharding": True}
-        bare = {"store": False, "filter": False, "lightpush": False}
-        listening = ("/ip4/127.0.0.1/tcp/61101", "/ip4/127.0.0.1/tcp/61301/ws")
+        options = partial(
+            NodeOptions, now_ns=clock, self_service=False, store_timestamp_tolerance_s=20
+        )
+        static: dict[str, Any] = {"cluster_id": 66, "static_sharding": True}
+        bare: dict[str, Any] = {"store": False, "filter": False, "lightpush": False}
         return {
-            "a": options("a", **static, shards=(0, 1), listen_addresses=listening),
-            "b": options("b", **static, shards=(), relay=False, **bare),
-            "c": options("c", **static, shards=(0,), **bare),
-            "d": options("d", cluster_id=67, allow_origins=(ALLOWED_ORIGIN,)),
-            "e": options("e", cluster_id=67, admin=False, **bare),
+            "a": options(**static, shards=(0, 1)),
+            "b": options(**static, shards=(), relay=False, **bare),
+            "c": options(**static, shards=(0,), **bare),
+            "d": options(cluster_id=67, allow_origins=(ALLOWED_ORIGIN,)),
+            "e": options(cluster_id=67, admin=False, **bare),
         }
 
     async def prepare(self, name: str) -> None:
@@ -237,6 +226,8 @@ class World:
             case "health-2":
                 a.join(b)
                 d.join(e)
+            case "admin-16":
+                b.join(c)  # what the request is recorded to do; a known peer is not dialled again
             case "store-0":
                 for message in _published(range(100, 135), 1795231110465902549, meta_each=5):
                     a.publish(SHARD, message)
@@ -260,19 +251,6 @@ class World:
                 headers=headers,
                 content=recording.content(),
             )
-
-
-class _Network(httpx.AsyncBaseTransport):
-    """Reaches the nodes at the ports that they had when they were recorded."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        for node in self._world.nodes.values():
-            if f"/tcp/{request.url.port}" in node.listen_addresses[0]:
-                return await httpx.ASGITransport(app=node.app).handle_async_request(request)
-        raise httpx.ConnectError("nobody listens there", request=request)
 
 
 def _published(numbers: range, first_ns: int, *, meta_each: int) -> Iterator[WakuMessage]:

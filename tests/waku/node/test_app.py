@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from waku.node import EmbeddedNode, NodeOptions
-from waku.node.identity import BadAddress, NodeAddress, is_peer_id, new_peer_id
+from waku.node.identity import BadAddress, check_address, is_peer_id, new_peer_id
 from waku.node.openapi import SCHEMAS
 
 pytestmark = pytest.mark.anyio
@@ -197,10 +197,11 @@ async def test_no_store_anywhere() -> None:
 
 
 async def test_the_admin_api_joins_nodes(node: EmbeddedNode, http: httpx.AsyncClient) -> None:
-    answer = await http.post("/admin/v1/peers", json=["http://127.0.0.1:1"])
+    nowhere = "/ip4/127.0.0.1/tcp/1"
+    answer = await http.post("/admin/v1/peers", json=[nowhere])
     assert (answer.status_code, answer.text) == (
         400,
-        "Failed to connect to peer at index: 0 - http://127.0.0.1:1",
+        f"Failed to connect to peer at index: 0 - {nowhere}",
     )
     async with EmbeddedNode() as other:
         node.join(other)
@@ -260,30 +261,28 @@ async def test_an_exception_leaves_the_node_as_it_is() -> None:
 
 
 def test_addresses() -> None:
-    for text, url, multiaddr in (
-        ("http://127.0.0.1:8645/", "http://127.0.0.1:8645", "/ip4/127.0.0.1/tcp/8645/http"),
-        ("https://node.example", "https://node.example:443", "/dns/node.example/tcp/443/http"),
-        ("http://[::1]:5/x", "http://[::1]:5/x", "/ip6/::1/tcp/5/http"),
-        ("/dns4/node/tcp/5", "http://node:5", "/dns/node/tcp/5/http"),
+    peer_id = new_peer_id()
+    for text in (f"/ip4/127.0.0.1/tcp/5/p2p/{peer_id}", f"/dns4/node/tcp/5/wss/p2p/{peer_id}"):
+        assert check_address(text) == peer_id
+    assert check_address("/ip6/::1/tcp/5") is None
+    for text in (
+        "",
+        "http://x:5",
+        "/ip4/1.2.3.4",
+        "/ip4/1.2.3.4/tcp/0",
+        "/ip4/1.2.3.4/tcp/5/p2p/x",
     ):
-        address = NodeAddress.parse(text)
-        assert (address.url, address.multiaddr) == (url, multiaddr)
-    for text in ("", "http://", "http://x:y", "/ip4/1.2.3.4", "/ip4/1.2.3.4/tcp/0"):
         with pytest.raises(BadAddress):
-            NodeAddress.parse(text)
+            check_address(text)
 
 
 @pytest.mark.parametrize("host", ["127.0.0444.1", "", "a\0b", "[::1"])
 async def test_a_host_that_nobody_can_be_asked_at_is_no_address(host: str) -> None:
     """It was a 500 of the node that should have joined it; found by fuzzing."""
     text = f"/ip4/{host}/tcp/5"
-    with pytest.raises(BadAddress):
-        NodeAddress.parse(text)
-    async with EmbeddedNode() as node:
-        transport = httpx.ASGITransport(app=node.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://node") as client:
-            answer = await client.post("/admin/v1/peers", json=[text])
-            assert answer.status_code == 400
+    async with EmbeddedNode() as node, caller(node) as client:
+        answer = await client.post("/admin/v1/peers", json=[text])
+        assert answer.status_code == 400
 
 
 def test_peer_ids() -> None:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests import inside
-from tests.waku.node.wires import OPTIONS, TOPIC, Inbox, Wires, message, publish, until
+from tests.waku.node.wires import TOPIC, Inbox, message, publish
 from waku import StoreQuery, WakuClient, WakuMessage
 from waku.errors import NodeFailure
 from waku.node import EmbeddedNode, NodeOptions, StoreUnavailable
@@ -88,33 +88,6 @@ async def test_what_is_not_for_the_store_is_published_all_the_same(node: Embedde
     assert len(inbox.payloads) == 1
 
 
-async def test_a_message_of_a_joined_node_does_not_end_ours(tmp_path: Path) -> None:
-    """It ended the process: the failure went up through the task of the link."""
-    wires = Wires()
-    options = NodeOptions(redial_min_s=0.001, redial_max_s=0.002, store_path=tmp_path / "b.db")
-    async with wires.node("a") as a, wires.node("b", "a", options=options) as b:
-        inbox = Inbox(b)
-        await until(lambda: len(a.mesh.peers()) == 1 == len(b.mesh.peers()))
-        with full(b):
-            publish(a, large(0), message(1, ephemeral=True))
-            await until(lambda: len(inbox.payloads) == 2)
-            assert stored(b) == 0
-        publish(a, large(2))
-        await until(lambda: len(inbox.payloads) == 3)
-        assert stored(b) == 1
-
-
-async def test_history_of_a_joined_node_does_not_end_ours(tmp_path: Path) -> None:
-    wires = Wires()
-    options = NodeOptions(redial_min_s=0.001, store_path=tmp_path / "b.db", catch_up_s=10**10)
-    async with wires.node("a") as a:
-        publish(a, large(0))
-        async with wires.node("b", "a", options=options) as b:
-            with full(b):
-                await until(lambda: b.archive is not None and b.archive.problem is not None)
-                await until(lambda: len(b.mesh.peers()) == 1)
-
-
 async def test_a_node_joined_in_the_process_is_no_reason_to_refuse(node: EmbeddedNode) -> None:
     async with EmbeddedNode() as other:
         other.join(node)
@@ -173,7 +146,7 @@ def test_the_oldest_give_way_to_what_the_bytes_allow() -> None:
 
 
 def test_in_memory_there_is_a_limit_without_being_asked_for(tmp_path: Path) -> None:
-    assert OPTIONS.store_limit_bytes == 256 * 1024 * 1024
+    assert NodeOptions().store_limit_bytes == 256 * 1024 * 1024
     assert NodeOptions(store_path=tmp_path / "x").store_limit_bytes is None
     assert NodeOptions(store_capacity_bytes=2**20).store_limit_bytes == 2**20
     with pytest.raises(ValueError, match="`store_capacity_bytes` must be at least 1048576"):

@@ -12,7 +12,7 @@ from waku.node import DialFailed, EmbeddedNode, NodeOptions, ServiceKind
 from waku.node.metrics import METRICS
 
 from .test_app import caller
-from .wires import until
+from .wires import HERE, until
 
 pytestmark = pytest.mark.anyio
 SHARD = "/waku/2/rs/1/0"
@@ -73,14 +73,10 @@ async def test_topics_are_counted_when_they_are_begun_to_follow() -> None:
 
 
 async def test_dials_and_service_nodes_are_counted() -> None:
-    async with EmbeddedNode() as other:
-        wires = httpx.ASGITransport(app=other.app)
+    async with EmbeddedNode(listen=HERE) as other:
         named = NodeOptions(self_service=False)
-        services: dict[ServiceKind, str] = {"lightpush": "http://127.0.0.1:1"}
-        async with (
-            EmbeddedNode(named, service_nodes=services, transport=wires) as node,
-            caller(node) as http,
-        ):
+        services: dict[ServiceKind, str] = {"lightpush": other.libp2p_addresses[0]}
+        async with EmbeddedNode(named, service_nodes=services) as node, caller(node) as http:
             await until(lambda: bool(node.mesh.peers()))
             with pytest.raises(DialFailed):
                 await node.dial("/ip4/127.0.0.1/tcp/2/p2p/" + node.peer_id)

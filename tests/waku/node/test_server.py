@@ -12,7 +12,7 @@ import httpx
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from tests.waku.node.wires import Inbox, message, publish, until
+from tests.waku.node.wires import HERE, OPTIONS, SHARD, Inbox, message, publish, until
 from waku import WakuClient
 from waku.node import CannotListen, EmbeddedNode, serve, serve_node
 
@@ -55,20 +55,18 @@ def anyio_backend() -> str:
 
 async def test_two_nodes_on_ports() -> None:
     urls: list[str] = []
-    async with EmbeddedNode() as a, anyio.create_task_group() as tasks:
+    async with EmbeddedNode(OPTIONS, listen=HERE) as a, anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: serve_node(a, port=0, started=urls.append))
         await until(lambda: bool(urls))
-        async with EmbeddedNode(join=urls) as b:
+        async with EmbeddedNode(OPTIONS, relay_peers=a.libp2p_addresses) as b:
             inboxes = Inbox(a), Inbox(b)
-            await until(lambda: len(a.mesh.peers()) == 1 == len(b.mesh.peers()))
+            await until(lambda: a.mesh.followers(SHARD) == 1 == b.mesh.followers(SHARD))
             publish(b, message(1))
             async with WakuClient(urls[0]) as client:
                 await client.lightpush(message(2))
-                assert (await client.info()).listen_addresses == (
-                    f"{a.listen_addresses[0]}/p2p/{a.peer_id}",
-                )
+                assert (await client.info()).listen_addresses == a.libp2p_addresses
             await until(lambda: all(len(inbox.payloads) == 2 for inbox in inboxes))
-            tasks.cancel_scope.cancel()
+        tasks.cancel_scope.cancel()
     async with httpx.AsyncClient() as client:
         with pytest.raises(httpx.ConnectError):
             await client.get(urls[0])

@@ -1,4 +1,4 @@
-"""Nodes that reach each other over HTTP without a network, and lines that can be cut."""
+"""What tests of several nodes share: messages, waiting, and a client that reads."""
 
 from __future__ import annotations
 
@@ -6,61 +6,30 @@ from collections.abc import Callable
 
 import anyio
 import anyio.lowlevel
-import httpx
+from anyio.abc import TaskStatus
 
 from waku import WakuMessage
 from waku.node import EmbeddedNode, NodeOptions
 
 TOPIC = "/app/1/chat/proto"
-OPTIONS = NodeOptions(redial_min_s=0.001, redial_max_s=0.002)
-
-
-class Wires(httpx.AsyncBaseTransport):
-    """Leads `http://<name>` to the node of that name, unless it is cut off."""
-
-    def __init__(self) -> None:
-        self.nodes: dict[str, EmbeddedNode] = {}
-        self.cut: set[str] = set()
-        self._cuts: dict[str, anyio.Event] = {}
-
-    def node(self, name: str, *join: str, options: NodeOptions = OPTIONS) -> EmbeddedNode:
-        """Return a node that is reached by this name and joins others by theirs."""
-        urls = [f"http://{other}" for other in join]
-        self.nodes[name] = EmbeddedNode(options, join=urls, transport=self)
-        return self.nodes[name]
-
-    def cut_off(self, name: str) -> None:
-        """End what is under way to a node, and let nothing more through."""
-        self.cut.add(name)
-        self._cuts.pop(name, anyio.Event()).set()
-
-    def mend(self, name: str) -> None:
-        self.cut.discard(name)
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        name = request.url.host
-        answers: list[httpx.Response] = []
-        if name in self.nodes and name not in self.cut:
-            ended = self._cuts.setdefault(name, anyio.Event())
-
-            async def ask() -> None:
-                transport = httpx.ASGITransport(app=self.nodes[name].app)
-                answers.append(await transport.handle_async_request(request))
-                tasks.cancel_scope.cancel()
-
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(ask)
-                await ended.wait()
-                tasks.cancel_scope.cancel()
-        if not answers:
-            raise httpx.ConnectError(f"{name} is away", request=request)
-        return answers[0]
+SHARD = "/waku/2/rs/1/4"
+"""That of `TOPIC`."""
+HERE = ("/ip4/127.0.0.1/tcp/0",)
+OPTIONS = NodeOptions(rln=False)
 
 
 async def until(condition: Callable[[], bool]) -> None:
     """Return as soon as other tasks have made something true."""
     while not condition():
         await anyio.lowlevel.checkpoint()
+
+
+async def live(node: EmbeddedNode, *, task_status: TaskStatus[anyio.CancelScope]) -> None:
+    """Run a node until the scope is cancelled that the caller gets."""
+    with anyio.CancelScope() as scope:
+        async with node:
+            task_status.started(scope)
+            await anyio.Event().wait()  # until cancelled
 
 
 def message(number: int, *, ephemeral: bool = False, timestamp: int = 0) -> WakuMessage:

@@ -22,7 +22,7 @@ from waku.p2p import (
     SubscriptionInterrupted,
     SurroundingsChanged,
     TooFewPeers,
-    surroundings,
+    network_interfaces,
 )
 from waku.p2p import waku_libp2p_pb2 as pb
 from waku.p2p.keeper import AT_ONCE, MAX_CONNECTED
@@ -442,8 +442,8 @@ def test_the_own_addresses_are_those_of_each_family_that_has_a_route(
     address: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(surroundings, "_SOMEWHERE", somewhere)
-    assert surroundings.local_address() == address
+    monkeypatch.setattr(network_interfaces, "_SOMEWHERE", somewhere)
+    assert network_interfaces.local_address() == address
 
 
 async def test_a_changed_address_is_noticed() -> None:

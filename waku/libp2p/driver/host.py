@@ -11,7 +11,7 @@ import os
 import ssl
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Final
@@ -94,6 +94,7 @@ class Host:
         host_limits: HostLimits | None = None,
         origins: Collection[str] = (),
         random_bytes: Callable[[int], bytes] = os.urandom,
+        on_accepted: Callable[[Link], None] | None = None,
         on_ended: Callable[[LinkEnded], None] = lambda _: None,
     ) -> None:
         """Args:
@@ -106,6 +107,8 @@ class Host:
         origins: web pages that may connect by WebSocket, such as `https://app.example`; any if
             empty.
         random_bytes: source of the handshakes' keys.
+        on_accepted: called with the connection of each peer that dialled, once its identity is
+            proven.
         on_ended: called when a connection is over.
         """
         self.identity: Final = identity
@@ -113,6 +116,8 @@ class Host:
         self.listen_addresses: list[Multiaddr] = []
         self.links: set[Link] = set()
         """Connections, those too that are still in their handshake."""
+        self.dials: Counter[bool] = Counter()
+        """Attempts to dial, by whether a peer answered."""
         self.handlers: Final[dict[str, Handler | MessageSink]] = {
             IDENTIFY: self._identify,
             PING: answer_ping,
@@ -122,6 +127,7 @@ class Host:
         self._host_limits = host_limits or HostLimits()
         self._origins = origins
         self._random_bytes = random_bytes
+        self._on_accepted = on_accepted
         self._on_ended = on_ended
         self._opening = 0
         """Accepted sockets that do not speak WebSocket yet."""
@@ -153,6 +159,7 @@ class Host:
             DialFailed: nothing answers there, or not with libp2p, or another peer.
         """
         target = address.dial_target
+        self.dials[False] += 1
         try:
             with anyio.fail_after(self._host_limits.dial_ms / 1000):
                 pipe, framing = await _reach(target, ssl_context)
@@ -165,9 +172,11 @@ class Host:
         except (ConnectionClosed, PeerViolation) as error:
             raise DialFailed(f"{address}: {error}") from error
         try:
-            return await self.connect(pipe, dialler=True, expected=target.peer_id, framing=framing)
+            link = await self.connect(pipe, dialler=True, expected=target.peer_id, framing=framing)
         except ConnectionClosed as error:
             raise DialFailed(f"{address}: {error}") from error
+        self.dials.update({False: -1, True: 1})
+        return link
 
     async def connect(
         self,
@@ -280,11 +289,18 @@ class Host:
             opened = await self._open(pipe, address, target, ssl_context)
             if opened is not None:
                 link = self._link(opened[0], dialler=False, expected=None, framing=opened[1])
+                if self._on_accepted is not None and self._tasks is not None:
+                    self._tasks.start_soon(self._tell_accepted, link, self._on_accepted)
                 await self._run(link, address)
         finally:
             self._by_address[address] -= 1
             if not self._by_address[address]:
                 del self._by_address[address]
+
+    async def _tell_accepted(self, link: Link, on_accepted: Callable[[Link], None]) -> None:
+        with suppress(ConnectionClosed):
+            await link.ready()
+            on_accepted(link)
 
     async def _open(
         self,

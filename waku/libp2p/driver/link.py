@@ -127,6 +127,11 @@ class Link:
         return self.failure is None
 
     @property
+    def is_ready(self) -> bool:
+        """Whether streams can be opened."""
+        return self._ready.is_set() and self.failure is None
+
+    @property
     def peer_id(self) -> PeerId:
         """The peer, whose identity is proven."""
         assert self.connection.remote is not None, "known once the link is `ready`"

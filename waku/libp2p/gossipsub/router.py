@@ -150,20 +150,19 @@ class Router:
             self._queue_control(peer, _subscription(topic, subscribe=False))
 
     def publish(self, topic: str, data: bytes, now_ms: int) -> int:
-        """Send a message to every peer of the topic; return how many there are.
+        """Send a message to every peer of a topic, which need not be subscribed; return how many
+        there are.
 
         Nothing is sent if the message was seen before.
 
         Raises:
-            ValueError: the topic is not subscribed, or the message too long.
+            ValueError: the message is too long.
         """
-        if topic not in self._meshes:
-            raise ValueError(f"`topic` must be subscribed before publishing (got {topic!r})")
         if len(data) > self.options.message_bytes:
             raise ValueError(
                 f"`data` must have at most {self.options.message_bytes} bytes (got {len(data)})"
             )
-        others = self._in_topic(topic)
+        others = self.subscribers(topic)
         identity = message_id(data)
         if identity not in self._seen:
             self._seen.add(identity, now_ms)
@@ -175,14 +174,19 @@ class Router:
         """The peers of a topic's mesh."""
         return frozenset(self._meshes.get(topic, ()))
 
-    def peers_of(self, topic: str) -> int:
-        """How many peers are subscribed to a topic."""
-        return len(self._in_topic(topic))
+    def subscribers(self, topic: str) -> list[Peer]:
+        """The peers that are subscribed to a topic."""
+        return [name for name, peer in self._peers.items() if topic in peer.topics]
+
+    @property
+    def has_subscribers(self) -> bool:
+        """True if some peer has said which topics it takes."""
+        return any(peer.topics for peer in self._peers.values())
 
     def is_congested(self, topic: str) -> bool:
         """Whether half a queue or more waits for each peer of a topic: publish later."""
         half = self.options.queue_bytes // 2
-        peers = self._in_topic(topic)
+        peers = self.subscribers(topic)
         return bool(peers) and all(self._peers[name].outgoing_bytes >= half for name in peers)
 
     def next_event(self) -> GossipEvent | None:
@@ -194,8 +198,8 @@ class Router:
     def connected(self, name: Peer) -> None:
         """Begin with a peer, which receives the own topics."""
         peer = self._peers[name] = _Peer()
-        for topic in self._meshes:
-            self._queue_control(peer, _subscription(topic, subscribe=True))
+        if self._meshes:
+            self._queue_control(peer, _subscription(*self._meshes, subscribe=True))
 
     def gone(self, name: Peer) -> None:
         """Forget a peer."""
@@ -389,7 +393,7 @@ class Router:
         if len(mesh) < options.mesh_low:
             fit = [
                 name
-                for name in self._in_topic(topic)
+                for name in self.subscribers(topic)
                 if name not in mesh and topic not in self._peers[name].backoff_until_ms
             ]
             for name in self._chosen(fit, options.mesh_size - len(mesh)):
@@ -404,7 +408,7 @@ class Router:
         ids = self._cache.gossip_ids(topic, self.options.ids_per_heartbeat)
         if not ids:
             return
-        others = [name for name in self._in_topic(topic) if name not in self._meshes[topic]]
+        others = [name for name in self.subscribers(topic) if name not in self._meshes[topic]]
         rpc = GossipRpc()
         rpc.control.have.add(topic=topic, message_ids=ids)
         count = max(self.options.gossip_peers, len(others) // 4)
@@ -429,9 +433,6 @@ class Router:
             peer.promised -= 1
 
     # Inside
-
-    def _in_topic(self, topic: str) -> list[Peer]:
-        return [name for name, peer in self._peers.items() if topic in peer.topics]
 
     def _chosen(self, names: Sequence[Peer], count: int) -> list[Peer]:
         return self._random.sample(names, max(0, min(count, len(names))))
@@ -482,9 +483,10 @@ class Router:
             peer.outgoing_bytes += len(data)
 
 
-def _subscription(topic: str, *, subscribe: bool) -> GossipRpc:
+def _subscription(*topics: str, subscribe: bool) -> GossipRpc:
     rpc = GossipRpc()
-    rpc.subscriptions.add(subscribe=subscribe, topic=topic)
+    for topic in topics:
+        rpc.subscriptions.add(subscribe=subscribe, topic=topic)
     return rpc
 
 

@@ -27,13 +27,14 @@ def reachable(bound: Multiaddr) -> list[Multiaddr]:
 
 
 def own_record(
-    identity: PrivateKey, addresses: Sequence[Multiaddr], options: NodeOptions
-) -> str | None:
-    """The node's record; None where its key cannot sign one, or nothing fits."""
+    identity: PrivateKey, addresses: Sequence[Multiaddr], options: NodeOptions, *, relays: bool
+) -> str:
+    """Return the node's record; an empty text if its key cannot sign one, or nothing fits."""
     if identity.type is not KeyType.SECP256K1:
-        return None
+        return ""
     capabilities = Capability(0)
     for offered, bit in (
+        (relays, Capability.RELAY),
         (options.store, Capability.STORE),
         (options.filter, Capability.FILTER),
         (options.lightpush, Capability.LIGHT_PUSH),
@@ -53,7 +54,7 @@ def own_record(
             )
         except InvalidInput:
             fitting.pop()
-    return None
+    return ""
 
 
 def _interface(kind: str, host: str) -> Iterable[str]:

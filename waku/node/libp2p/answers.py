@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from waku.libp2p import InvalidInput
-from waku.models import StorePage
+from waku.models import HASH_BYTES, StoreEntry, StorePage
+from waku.node.envelope import carried_size
 from waku.node.errors import PublishRefused
 from waku.node.host import Host
 from waku.node.libp2p.options import ListenLimits
-from waku.node.service_codec import fitting
 from waku.node.services import Criterion, ServiceRefused, Subscriber
 from waku.p2p import serving_codec as serving
 from waku.p2p.codec import OK, Answer, FilterRequest, Metadata, decode_metadata, encode_metadata
@@ -30,7 +30,7 @@ __all__ = ["Answers", "Asking", "Respond"]
 
 BAD_REQUEST: Final = 400
 TOO_LARGE: Final = 413
-PUSH_ROOM_BYTES: Final = 64 * 1024
+PUSH_OVERHEAD_BYTES: Final = 64 * 1024
 """Of a light push, beside its message: topic and request id (nwaku's bound)."""
 
 
@@ -73,7 +73,7 @@ class Answers:
     def offered(self) -> dict[str, tuple[Respond, int]]:
         """The protocols that the node's options switch on: what answers, and a request's length."""
         options = self._node.options
-        push_bytes = options.max_message_bytes + PUSH_ROOM_BYTES
+        push_bytes = options.max_message_bytes + PUSH_OVERHEAD_BYTES
         offered: dict[str, tuple[Respond, int]] = {
             METADATA: (self.metadata, MAX_ANSWER_BYTES),
             PEER_EXCHANGE: (self.peer_exchange, MAX_ANSWER_BYTES),
@@ -89,13 +89,11 @@ class Answers:
 
     async def metadata(self, asking: Asking, data: bytes) -> bytes:
         """The cluster and the shards; what the peer says of itself does not matter (T11, T12)."""
-        options = self._node.options
-        shards = range(options.num_shards) if options.shards is None else options.shards
         try:
             decode_metadata(data)
         except InvalidInput:
             pass  # js-waku and go-waku send what they like; the answer is the same
-        return encode_metadata(Metadata(options.cluster_id, frozenset(shards)))
+        return encode_metadata(Metadata(self._node.options.cluster_id, self._node.shards))
 
     async def light_push(self, asking: Asking, data: bytes) -> bytes:
         """Light push v3."""
@@ -146,10 +144,10 @@ class Answers:
         try:
             request_id, query = serving.decode_store_query(data)
             asking.admit()
-            page = fitting(
+            page = _fitting(
                 await self._node.services.query(query),
                 ascending=query.ascending,
-                room_bytes=self._limits.page_bytes,
+                limit_bytes=self._limits.page_bytes,
             )
             answer = Answer(request_id, OK, "OK")
         except InvalidInput as error:
@@ -210,3 +208,26 @@ class Answers:
 
 def _refused(request_id: str, status: int, text: str) -> bytes:
     return serving.encode_answer(Answer(request_id, status, text))
+
+
+def _fitting(page: StorePage, *, ascending: bool, limit_bytes: int) -> StorePage:
+    """Return the start of a page that fits into so many bytes, at least one entry, and its cursor.
+
+    Backward pages start at their newest entry, which is listed last.
+    """
+    kept, left_bytes = 0, limit_bytes
+    for entry in page.entries if ascending else reversed(page.entries):
+        left_bytes -= _entry_size(entry)
+        if kept and left_bytes < 0:
+            break
+        kept += 1
+    if kept == len(page.entries):
+        return page
+    entries = page.entries[:kept] if ascending else page.entries[-kept:]
+    return StorePage(entries, entries[-1 if ascending else 0].message_hash)
+
+
+def _entry_size(entry: StoreEntry) -> int:
+    if entry.message is None:
+        return HASH_BYTES
+    return HASH_BYTES + carried_size(entry.pubsub_topic or "", entry.message)

@@ -241,7 +241,9 @@ class _FastReader:
             raise NeedsRowReader("asked by a clock that went back")
         most = max(requests.values(), default=0)
         option = self._replay.option
-        if option("retrieval_strategy") in SPECIFIED and most > 2 * option("max_request_attempts"):
+        if option("retrieval_strategy") in SPECIFIED and most > 2 * option(
+            "repair_max_request_attempts"
+        ):
             raise NeedsRowReader("asked for often")
 
     def _in_order(self) -> LogOrder:

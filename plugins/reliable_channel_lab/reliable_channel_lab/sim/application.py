@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from reliable_channel.engine.requests import Accepted
-from reliable_channel.events import Event
+from reliable_channel.events import AnyEvent
 from reliable_channel.state import StateError
 
 from .process import Process
@@ -54,7 +54,7 @@ class Application:
         """What it does not know to be accepted, by the number of the message."""
         self._recent: deque[tuple[int, _Draft]] = deque(maxlen=RECENT)
         """What it sent last: after a crash it does not remember that it was accepted."""
-        self._unread: deque[Event] = deque()
+        self._unread: deque[AnyEvent] = deque()
 
     def started(self, process: Process[Any]) -> None:
         """A process starts: send again what may be lost."""
@@ -87,7 +87,7 @@ class Application:
         self._recent.append((self._written, draft))
         self._submit(self._written)
 
-    def read(self, event: Event) -> None:
+    def read(self, event: AnyEvent) -> None:
         """Take an event, and handle it when its turn comes."""
         self._unread.append(event)
         if len(self._unread) == 1:

@@ -17,9 +17,9 @@ class Spending:
     """What one participant published, through its restarts, by the epochs of its clock."""
 
     def __init__(self, options: ChannelOptions, fail: Fail) -> None:
-        self._budget = options.rate_limit_messages_per_epoch
-        self._period_ms = options.rate_limit_epoch_period_s * 1_000
-        self._is_enabled = options.rate_limit_enabled
+        self._budget = options.rate_limit.messages_per_epoch
+        self._period_ms = options.rate_limit.epoch_period_s * 1_000
+        self._is_enabled = options.rate_limit.enabled
         self._fail = fail
         self._spent: Counter[int] = Counter()
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from reliable_channel.engine.driver import Wake
 from reliable_channel.engine.steps import WRITE_DELAY_MS
 from reliable_channel.sds.changes import Changes
 from reliable_channel.state import StateError
@@ -18,7 +19,7 @@ class DiskWriter:
         self._driver, self._disk = driver, disk
         self._is_writing = self._is_on_disk = False
         self._wakes_at_ms: int | None = None
-        driver.to_write = self.wake
+        driver.wakes[Wake.WRITE] = self.wake
 
     def wake(self) -> None:
         """Write what waits: at once where anything waits for it, else a little later."""
@@ -32,7 +33,7 @@ class DiskWriter:
         driver = self._driver
         if self._is_on_disk:
             steps = driver.engine.end_write(driver.now_ms(), tried=True)
-            driver.release(steps, to_application=False)
+            driver.release(steps, driver.now_ms())
         return driver.engine.unwritten is not None and driver.engine.unwritten.failure is not None
 
     def _wake_in(self, in_ms: int) -> None:

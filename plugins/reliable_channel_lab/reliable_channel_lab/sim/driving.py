@@ -4,16 +4,20 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic
 
+from reliable_channel.diagnostics import SegmentDiscarded
+from reliable_channel.engine import driver
+from reliable_channel.engine.driver import Wake
 from reliable_channel.engine.engine import Engine
+from reliable_channel.engine.logged import Logged
+from reliable_channel.engine.requests import Accepted
 from reliable_channel.engine.steps import Step
 from reliable_channel.events import (
+    AnyEvent,
     DeliveryFailed,
-    Event,
     MessageAcknowledged,
     MessageLost,
     MessageReceived,
     PayloadDropped,
-    SegmentDiscarded,
     SendFailed,
 )
 from reliable_channel.sds.receiving import Arrival, Outcome
@@ -34,14 +38,14 @@ CONFIRMABLE: Final = (
 _Call = tuple[int, Callable[..., None], tuple[Any, ...]]
 
 
-def _nobody() -> None:
-    """Nothing to wake."""
+def _ignore() -> None:
+    """Wake nothing."""
 
 
-class Driver(Generic[C]):
-    """Ends the steps of an engine, lets out what is due, and rings at its deadlines.
+class Driver(driver.Driver[Packet], Generic[C]):
+    """Drives an engine in virtual time, and has it watched.
 
-    Each task assigns what wakes it. Of what was planned nothing happens once `is_over`.
+    Each task sets what wakes it. Of what was planned nothing happens once `is_over`.
     """
 
     def __init__(
@@ -56,30 +60,26 @@ class Driver(Generic[C]):
         now_ns: Callable[[], int],
         wall_ns: Callable[[], int],
     ) -> None:
+        super().__init__(engine, now_ns)
         self.name = name
         self.world = world
         self.node = node
         self.watch = watch
         self.core = core
-        self.engine = engine
-        self.now_ns = now_ns
         self.wall_ns = wall_ns
         self.journal = None if world.journals is None else world.journals(name)
         self.is_over = False
-        self.to_send = self.to_write = self.to_fetch = _nobody
+        self.wakes: dict[Wake, Callable[[], None]] = {}
+        """What wakes each task."""
         self.has_in_hand: Callable[[str], bool] = lambda _: False
         """Whether an own message is on its way to the node."""
         self._rings_at_ms: int | None = None
-        self.tell: Callable[[Event], None] | None = None
+        self.tell: Callable[[AnyEvent], None] | None = None
         """Takes what the application must not miss, where it can confirm."""
         self._notes: deque[_Call] = deque()
         """What the watch learns when the step of that number is on disk."""
         self._calls: deque[_Call] = deque()
         """What waits until the steps up to a number are on disk."""
-
-    def now_ms(self) -> int:
-        """The time that the engine is given."""
-        return self.now_ns() // 1_000_000
 
     def note(self, what: str) -> None:
         """Write a line of the trace."""
@@ -90,61 +90,67 @@ class Driver(Generic[C]):
         timeline = self.world.timeline
         timeline.at(timeline.now_ms + in_ms, self._act, action, arguments)
 
-    def receive(self, arrived: Packet, *, from_store: bool = False) -> Arrival:
+    def take(self, arrived: Packet, *, from_store: bool = False) -> Arrival:
         """Take a message from the network or from Store; one that was handled is skipped."""
-        engine, data, message_hash = self.engine, arrived.data, arrived.message_hash
-        if engine.was_handled(message_hash):
-            engine.counters.repeated += 1
+        if self.engine.was_handled(arrived.message_hash):
+            self.engine.counters.repeated += 1
             return REPEATED
-        now_ms = self.now_ms()
-        arrival = engine.receive(
-            data,
-            now_ms,
-            message_hash=message_hash,
+        return self.received(
+            arrived.data,
+            arrived,
+            message_hash=arrived.message_hash,
             timestamp_ns=arrived.timestamp_ms * 1_000_000,
             from_store=from_store,
         )
-        if self.journal is not None:
-            self.journal.came(arrived, arrival.outcome, now_ms, from_store=from_store)
-        self.watch.received(self.core, data, arrival)
-        self.when_on_disk(self.watch.took, data, arrival)
-        self.finish(now_ms)
-        return arrival
 
     # -- steps -------------------------------------------------------------------------------------
 
-    def finish(self, now_ms: int) -> None:
-        """End a step of the engine."""
-        engine = self.engine
-        steps = engine.end_step(now_ms)
-        if steps:
-            self.release(steps)
-        if engine.unwritten:
-            self.to_write()
-        self.watch.stepped(self.core, now_ms, self._waits_for_transport)
-        self._set_timer(now_ms)
-        if not engine.queries.is_idle:
-            self.to_fetch()
+    def finish(self, now_ms: int | None = None) -> None:
+        """End a step, and have the watch look at the core."""
+        super().finish(now_ms)
+        self.watch.stepped(self.core, self.now_ms(), self._waits_for_transport)
 
-    def release(self, steps: Iterable[Step], *, to_application: bool = True) -> None:
-        """Emit the events of steps, and have their messages sent; or, where the process died in
-        between, have it noted alone that they are on disk."""
+    def release(self, steps: Iterable[Step], now_ms: int) -> None:
+        """Let out steps that are on disk, which the watch learns before."""
         unwritten = self.engine.unwritten
         ended = 0 if unwritten is None else unwritten.ended
         while self._notes and self._notes[0][0] <= ended:
             _, note, arguments = self._notes.popleft()
             note(*arguments)
-        for step in steps:
-            for event in step.events:
-                if self.journal is not None and to_application:
-                    self.journal.emitted(event, self.now_ms())
-                line = self.watch.emitted(self.core, event)
-                if line is not None and to_application:
-                    self.note(line)
-                if self.tell is not None and to_application and isinstance(event, CONFIRMABLE):
-                    self.tell(event)
-            if step.outgoing:
-                self.to_send()
+        super().release(steps, now_ms)
+
+    def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
+        """Show an event; where the process died before, have it noted alone that it is on disk."""
+        if self.journal is not None and not self.is_over:
+            self.journal.emitted(event, now_ms)
+        line = self.watch.emitted(self.core, event)
+        if self.is_over:
+            return
+        if line is not None:
+            self.note(line)
+        if self.tell is not None and isinstance(event, CONFIRMABLE):
+            self.tell(event)
+
+    def wake(self, wake: Wake) -> None:
+        """Wake a task."""
+        self.wakes.get(wake, _ignore)()
+
+    def note_sent(self, payload: bytes, accepted: Accepted) -> None:
+        """Tell the watch."""
+        self.watch.sent(self.core, payload, accepted)
+
+    def note_confirmed(self, event: AnyEvent) -> None:
+        """Tell the watch once it is on disk."""
+        self.when_on_disk(self.watch.confirmed, event)
+
+    def note_received(
+        self, data: bytes, arrived: Packet, arrival: Arrival, now_ms: int, *, from_store: bool
+    ) -> None:
+        """Write it into the journal, and tell the watch."""
+        if self.journal is not None:
+            self.journal.came(arrived, arrival.outcome, now_ms, from_store=from_store)
+        self.watch.received(self.core, data, arrival)
+        self.when_on_disk(self.watch.took, data, arrival)
 
     def when_on_disk(self, note: Callable[..., None], *arguments: Any) -> None:
         """Have the watch learn of the present step once it is on disk."""
@@ -161,12 +167,12 @@ class Driver(Generic[C]):
             return
         unwritten.is_urgent = True
         self._calls.append((unwritten.submitted, action, arguments))
-        self.to_write()
+        self.wake(Wake.WRITE)
 
     def written(self, steps: Iterable[Step]) -> None:
         """A write is over, and these steps are due."""
         assert self.engine.unwritten is not None
-        self.release(steps)
+        self.release(steps, self.now_ms())
         ended = self.engine.unwritten.ended
         while self._calls and self._calls[0][0] <= ended:
             _, action, arguments = self._calls.popleft()
@@ -182,11 +188,9 @@ class Driver(Generic[C]):
         engine = self.engine
         return bool(engine.unwritten) or self.has_in_hand(message_id) or message_id in engine.outbox
 
-    def _set_timer(self, now_ms: int) -> None:
+    def ring_at(self, due_ms: int, now_ms: int) -> None:
         """See that the deadline is not missed. One that moves back, as that of the next sync does
         with each message, is noticed when the earlier one rings."""
-        if (due_ms := self.engine.next_deadline_ms()) is None:
-            return
         timeline = self.world.timeline
         at_ms = timeline.now_ms + max(0, due_ms - now_ms)
         if self._rings_at_ms is None or at_ms < self._rings_at_ms:
@@ -198,10 +202,11 @@ class Driver(Generic[C]):
             return
         self._rings_at_ms = None
         now_ms, due_ms = self.now_ms(), self.engine.next_deadline_ms()
-        if due_ms is not None and due_ms <= now_ms:
-            if not self.node.is_away:
-                self.engine.listened(now_ms)
-            self.engine.on_deadline(now_ms)
-            self.finish(now_ms)
-        else:
-            self._set_timer(now_ms)
+        if due_ms is None:
+            return
+        if due_ms > now_ms:
+            self.ring_at(due_ms, now_ms)
+            return
+        if not self.node.is_away:
+            self.engine.listened(now_ms)
+        self.on_deadline(now_ms)

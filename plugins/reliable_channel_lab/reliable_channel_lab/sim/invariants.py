@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Final, NoReturn
 
+from reliable_channel.diagnostics import MessageReconciled
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
-from reliable_channel.events import Event, MessageReconciled, SendingMessage
+from reliable_channel.events import AnyEvent, SendingMessage
 from reliable_channel.options import ChannelOptions
 from reliable_channel.sds import Arrival, Message, Outcome, RepairOptions, SdsProtocol, WireProfile
 from reliable_channel.sds.adaptive.bundles import messages_of
@@ -200,7 +201,7 @@ class Watch(Observer[SdsProtocol]):
         """The application learns that its message is accepted."""
         self._results.answered(accepted)
 
-    def confirmed(self, event: Event) -> None:
+    def confirmed(self, event: AnyEvent) -> None:
         """That the application has confirmed an event is on disk."""
         self._redelivery.confirmed(event)
         self._arrivals.confirmed(event)
@@ -297,7 +298,7 @@ class Watch(Observer[SdsProtocol]):
                 if entry.content == message.content:
                     self._took(message)
 
-    def emitted(self, core: SdsProtocol, event: Event | Logged) -> str | None:
+    def emitted(self, core: SdsProtocol, event: AnyEvent | Logged) -> str | None:
         """An event is emitted; return what is worth a line in the trace."""
         self._ledger.reached.event(event)
         if isinstance(event, MessageReconciled):

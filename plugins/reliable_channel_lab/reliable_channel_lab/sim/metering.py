@@ -13,7 +13,7 @@ from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
 from reliable_channel.engine.store_queries import ByHash, Query
 from reliable_channel.engine.sync_core import SyncCore
-from reliable_channel.events import Event, SendingMessage
+from reliable_channel.events import AnyEvent, SendingMessage
 from reliable_channel.sds.events import (
     DeliveryFailed,
     MessageAcknowledged,
@@ -162,7 +162,7 @@ class Meter:
         self._sent[self.phase, outgoing.kind] += 1
         self._sent_bytes[self.phase, outgoing.kind] += len(outgoing.data)
 
-    def count_event(self, event: Event | Logged) -> None:
+    def count_event(self, event: AnyEvent | Logged) -> None:
         """An event was emitted to an application."""
         if isinstance(event, _EVENTS):
             self._events[type(event)] += 1
@@ -243,7 +243,7 @@ class Probe(Observer[SyncCore]):
         """A message is out."""
         self._meter.count_sent(outgoing)
 
-    def emitted(self, core: SyncCore, event: Event | Logged) -> None:
+    def emitted(self, core: SyncCore, event: AnyEvent | Logged) -> None:
         """An event was emitted."""
         match event:
             case SendingMessage():

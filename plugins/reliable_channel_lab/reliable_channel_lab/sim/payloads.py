@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reliable_channel.engine.logged import Logged
-from reliable_channel.events import Event, MessageReceived, PayloadDropped
+from reliable_channel.events import AnyEvent, MessageReceived, PayloadDropped
 from reliable_channel.segmentation import payload_hash
 
 from .ledger import Fail
@@ -98,7 +98,7 @@ class Arrivals:
         self.started()
         self._is_sure = False
 
-    def emitted(self, event: Event | Logged, now_ms: int, *, is_repeated: bool) -> None:
+    def emitted(self, event: AnyEvent | Logged, now_ms: int, *, is_repeated: bool) -> None:
         """An event is emitted, or on disk to be emitted."""
         match event:
             case Logged() if event.first_segment_id is None:
@@ -116,7 +116,7 @@ class Arrivals:
             elif self._is_sure:
                 self._fail(HALF, first_id, f"{event.chunks} of {event.total_chunks} segments")
 
-    def confirmed(self, event: Event) -> None:
+    def confirmed(self, event: AnyEvent) -> None:
         """That it was confirmed is on disk."""
         if isinstance(event, PayloadDropped):
             for payload in self._payloads.with_hash(event.sender_id, event.payload_hash):

@@ -5,7 +5,7 @@ from typing import Generic
 
 from reliable_channel.engine.engine import is_restart
 from reliable_channel.engine.requests import Accepted
-from reliable_channel.events import Event
+from reliable_channel.events import AnyEvent
 from reliable_channel.state import Saved
 
 from .disk_writer import DiskWriter
@@ -62,23 +62,17 @@ class Process(Generic[C]):
         if accepted is None:
             segments = engine.split(payload)
             engine.check_writable()
-            now_ns = driver.now_ns()
-            accepted = engine.send(segments, now_ns, key)
-            driver.watch.sent(driver.core, payload, accepted)
-            driver.finish(now_ns // 1_000_000)
+            accepted = driver.send(payload, segments, key)
         driver.when_written(self._answer, answer, accepted)
 
-    def confirm(self, event: Event) -> None:
+    def confirm(self, event: AnyEvent) -> None:
         """The application has handled an event."""
-        driver = self.driver
-        if driver.engine.confirm(event):
-            driver.when_on_disk(driver.watch.confirmed, event)
-            driver.finish(driver.now_ms())
+        self.driver.confirm(event)
 
     def hear(self, arrived: Packet) -> None:
         """Take a message from the network."""
         driver, engine = self.driver, self.driver.engine
-        engine.confirmation.came_live(arrived.message_hash, driver.receive(arrived))
+        engine.confirmation.came_live(arrived.message_hash, driver.take(arrived))
         engine.listened(driver.now_ms())
 
     def catch_up(self, since_ms: int) -> None:

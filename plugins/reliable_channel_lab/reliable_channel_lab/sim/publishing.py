@@ -4,6 +4,7 @@ from random import Random
 from typing import Any
 
 from reliable_channel.engine.backoff import Backoff
+from reliable_channel.engine.driver import Wake
 from reliable_channel.engine.outbox import Item
 
 from .driving import Driver
@@ -22,7 +23,7 @@ class Publisher:
         self._is_busy = False
         self._in_hand: Item | None = None
         self._backoff: Backoff | None = None
-        driver.to_send = self.wake
+        driver.wakes[Wake.SEND] = self.wake
         driver.has_in_hand = self._has_in_hand
 
     def wake(self) -> None:
@@ -71,12 +72,11 @@ class Publisher:
             self._failed(item)
             return
         self._backoff = None
-        now_ms, stamp_ns = driver.now_ms(), to_decrypt.timestamp_ms * 1_000_000
+        stamp_ns = to_decrypt.timestamp_ms * 1_000_000
         if driver.journal is not None:
-            driver.journal.went(item.outgoing, to_decrypt, now_ms)
-        driver.engine.dispatched(item, to_decrypt.message_hash, stamp_ns, now_ms)
+            driver.journal.went(item.outgoing, to_decrypt, driver.now_ms())
         self._in_hand = None
-        driver.finish(now_ms)
+        driver.dispatched(item, to_decrypt.message_hash, stamp_ns)
         self._next()
 
     def _failed(self, item: Item) -> None:

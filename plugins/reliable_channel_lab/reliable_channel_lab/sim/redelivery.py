@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from reliable_channel.engine.logged import Logged
 from reliable_channel.events import (
+    AnyEvent,
     DeliveryFailed,
-    Event,
     MessageAcknowledged,
     MessageLost,
     MessageReceived,
@@ -69,7 +69,7 @@ class Redelivery:
         self._before = set()
         self._is_sure = True
 
-    def emitted(self, event: Event | Logged) -> bool:
+    def emitted(self, event: AnyEvent | Logged) -> bool:
         """An event is emitted, or on disk to be emitted; return whether it was before."""
         if not isinstance(event, _KINDS):
             self._has_dropped |= isinstance(event, PayloadDropped)
@@ -93,7 +93,7 @@ class Redelivery:
         self._unconfirmed[key] += 1
         return False
 
-    def _is_repetition(self, event: Event, key: _Key) -> bool:
+    def _is_repetition(self, event: AnyEvent, key: _Key) -> bool:
         if not self._is_sure:
             return event.redelivered if isinstance(event, MessageReceived) else key in self._before
         if key not in self._owed:
@@ -102,7 +102,7 @@ class Redelivery:
             self._fail(MARKED, event.message_id, "it is not marked")
         return True
 
-    def confirmed(self, event: Event) -> None:
+    def confirmed(self, event: AnyEvent) -> None:
         """That it was confirmed is on disk."""
         if isinstance(event, _KINDS):
             self._unconfirmed.pop((type(event), event.message_id), None)

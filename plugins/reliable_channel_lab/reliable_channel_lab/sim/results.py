@@ -7,8 +7,8 @@ from typing import Final
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
 from reliable_channel.events import (
+    AnyEvent,
     DeliveryFailed,
-    Event,
     MessageAcknowledged,
     MessageSent,
     MessageStored,
@@ -105,7 +105,7 @@ class Results:
         self._published[outgoing.message_id] += 1
         self._hashes[message_hash] = outgoing.message_id
 
-    def emitted(self, event: Event | Logged) -> None:
+    def emitted(self, event: AnyEvent | Logged) -> None:
         """An event is emitted for the first time, or on disk to be emitted."""
         match event:
             case SendingMessage():
@@ -124,7 +124,7 @@ class Results:
             case SendFailed():
                 self._ends(event.message_id, "failed")
 
-    def is_open(self, event: Event | Logged) -> bool:
+    def is_open(self, event: AnyEvent | Logged) -> bool:
         """Whether an event is the outcome of a request that has none."""
         return isinstance(event, _OUTCOMES) and event.message_id not in self._fates
 

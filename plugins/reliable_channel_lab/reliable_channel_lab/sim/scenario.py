@@ -8,15 +8,21 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
-from typing import Any, ClassVar, Final, Literal, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
-from reliable_channel.options import SegmentationName, of_channel, of_core
-from reliable_channel.sds import Limits, RepairOptions, SdsOptions
+from reliable_channel.options import (
+    SEGMENT_SIZE_BYTES,
+    ChannelOptions,
+    RateLimitOptions,
+    SegmentationName,
+)
+from reliable_channel.sds import CoreLimits, RepairOptions, SdsOptions
 from reliable_channel.sds.bloom import BloomParameters
-from reliable_channel.sds.declared import check
+from reliable_channel.sds.declared import Like, check
 
 PUBLISH_MS: Final = 5
 """How long a node without a rate limit takes to accept a message."""
+_SDS: Final = SdsOptions()
 FOREVER_MS: Final = 10**12
 """`until_ms` of a fault that never heals: outside the majority alone (`liveness.py`)."""
 
@@ -62,18 +68,20 @@ class Parameters:
         ValueError: a value that is not allowed; the text names it and what is.
     """
 
-    bloom_capacity: int = of_core(BloomParameters, "capacity", default=1_000)
-    bloom_error_rate: float = of_core(BloomParameters, "error_rate")
-    causal_history_size: int = of_core(SdsOptions, "causal_history_size")
-    retry_interval_ms: int = of_core(SdsOptions, "retry_interval_ms")
-    max_retry_attempts: int = of_core(SdsOptions, "max_retry_attempts")
-    sync_min_interval_ms: int = of_core(SdsOptions, "sync_min_interval_ms")
-    timeout_for_lost_messages_ms: int = of_core(SdsOptions, "timeout_for_lost_messages_ms")
-    incoming_messages: int = of_core(Limits, "incoming_messages")
-    log_window_entries: int = of_core(Limits, "log_window_entries")
-    repair_buffer_size: int = of_core(RepairOptions, "buffer_size")
-    repair_cache_bytes: int = of_core(RepairOptions, "cache_bytes")
-    retrieval_strategy: str = of_channel("retrieval_strategy")
+    bloom_capacity: Annotated[int, Like(BloomParameters, "capacity")] = 1_000
+    bloom_error_rate: Annotated[float, Like(BloomParameters, "error_rate")] = _SDS.bloom.error_rate
+    causal_history_size: Annotated[int, Like(SdsOptions)] = _SDS.causal_history_size
+    retry_interval_ms: Annotated[int, Like(SdsOptions)] = _SDS.retry_interval_ms
+    max_retry_attempts: Annotated[int, Like(SdsOptions)] = _SDS.max_retry_attempts
+    sync_min_interval_ms: Annotated[int, Like(SdsOptions)] = _SDS.sync_min_interval_ms
+    timeout_for_lost_messages_ms: Annotated[int, Like(SdsOptions)] = (
+        _SDS.timeout_for_lost_messages_ms
+    )
+    incoming_messages: Annotated[int, Like(CoreLimits)] = _SDS.limits.incoming_messages
+    log_window_entries: Annotated[int, Like(CoreLimits)] = _SDS.limits.log_window_entries
+    repair_buffer_size: Annotated[int, Like(RepairOptions, "buffer_size")] = _SDS.repair.buffer_size
+    repair_cache_bytes: Annotated[int, Like(RepairOptions, "cache_bytes")] = _SDS.repair.cache_bytes
+    retrieval_strategy: Annotated[str, Like(ChannelOptions)] = "both"
 
     def __post_init__(self) -> None:
         check(self)
@@ -85,8 +93,8 @@ class Habits:
 
     payload_bytes: int = 0
     """The longest payload; 0 for a few words each."""
-    segmentation: SegmentationName = of_channel("segmentation", default="none")
-    segment_bytes: int = of_channel("segment_size_bytes")
+    segmentation: Annotated[SegmentationName, Like(ChannelOptions)] = "none"
+    segment_bytes: Annotated[int, Like(ChannelOptions, "segment_size_bytes")] = SEGMENT_SIZE_BYTES
     repeats: float = 0.0
     """Share of accepted messages that are sent again under their key. Where it is above 0, messages
     have keys, and what is not known to be accepted is sent again, too."""
@@ -96,8 +104,8 @@ class Habits:
     """Share of the events that are confirmed once they are handled."""
     budget: int = 0
     """Messages of an epoch that the rate limit lets out; 0 where there is none."""
-    epoch_s: int = of_channel("rate_limit_epoch_period_s", default=60)
-    confirm_interval_ms: int = of_channel("confirm_interval_ms", default=0)
+    epoch_s: Annotated[int, Like(RateLimitOptions, "epoch_period_s")] = 60
+    confirm_interval_ms: Annotated[int, Like(ChannelOptions)] = 0
 
     def __post_init__(self) -> None:
         check(self)

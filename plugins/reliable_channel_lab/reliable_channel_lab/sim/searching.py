@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from reliable_channel.engine.backoff import Backoff
 from reliable_channel.engine.confirmation import SKEW_MS
+from reliable_channel.engine.driver import Wake
 from reliable_channel.engine.store_queries import ByTime, Query
 
 from .driving import Driver
@@ -23,7 +24,7 @@ class Searcher:
         self._driver, self._store = driver, store
         self.is_busy = False
         """Whether Store is being asked for what is missing."""
-        driver.to_fetch = self.wake
+        driver.wakes[Wake.FETCH] = self.wake
         if interval_ms := driver.engine.confirmation.interval_ms:
             driver.plan(interval_ms, self._confirm)
 
@@ -55,7 +56,7 @@ class Searcher:
                     yield int(backoff.next_s() * 1_000)
                     continue
                 for found in answer:
-                    driver.receive(found, from_store=True)
+                    driver.take(found, from_store=True)
                 backoff.reset()
             driver.finish(driver.now_ms())
             if not queries.must_catch_up:
@@ -71,17 +72,14 @@ class Searcher:
             answer = self._answer(query)
         except StoreAwayError:
             return
-        for stored in answer:
-            engine.in_store(stored.message_hash)
-        driver.finish(driver.now_ms())
+        driver.in_store(stored.message_hash for stored in answer)
         others = [each for each in answer if not engine.is_known(each.message_hash)]
-        engine.store_checked(now_ms * 1_000_000, driver.now_ms())
-        driver.finish(driver.now_ms())
+        driver.store_checked(now_ms * 1_000_000)
         if others:
             yield GRACE_MS
         for other in others:
             if not engine.is_known(other.message_hash):
-                driver.receive(other, from_store=True)
+                driver.take(other, from_store=True)
 
     def _answer(self, query: Query) -> Sequence[Packet]:
         self._driver.engine.counters.store_queries += 1

@@ -6,9 +6,9 @@ Drawn apart from all else, so that the same seeds without them stay what they ar
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any, Final
+from typing import Final
 
-from reliable_channel.options import PRESETS, ChannelOptions
+from reliable_channel.options import ChannelOptions
 from reliable_channel.sds import SdsOptions
 
 from .drawing import draw_scenario
@@ -37,7 +37,6 @@ def draw_self_tuning(seed: int) -> Scenario:
 
 def self_tuning(options: SdsOptions) -> SdsOptions:
     """The same options for a participant that tunes itself, as the preset has it."""
-    of_preset: dict[str, Any] = dict(PRESETS["auto"])
-    preset = ChannelOptions(**of_preset).sds_options().repair
+    preset = ChannelOptions.of_preset("auto").sds_options().repair
     repair = replace(options.repair, **{name: getattr(preset, name) for name in _REPAIR})
     return replace(options, self_tuning=True, repair=repair)

@@ -12,10 +12,10 @@ from reliable_channel._contracts.repair_policies import (
     WITHOUT_OTHERS,
     WITHOUT_STORE,
 )
-from reliable_channel.options import ChannelOptions
-from reliable_channel.options import core_options as options_of_core
+from reliable_channel.options import BloomParameters, ChannelOptions, Limits, RateLimitOptions
 from reliable_channel.sds import RepairOptions, SdsOptions, SdsProtocol
 from reliable_channel.sds.agenda import Slot
+from reliable_channel.sds.options import CoreLimits
 
 from .hostile import Attacker
 from .invariants import Watch, Watched
@@ -413,20 +413,31 @@ def channel_options(habits: Habits) -> ChannelOptions:
     return ChannelOptions(
         segmentation=habits.segmentation,
         segment_size_bytes=habits.segment_bytes,
-        max_payload_bytes=MAX_BYTES,
-        rate_limit_enabled=habits.budget > 0,
-        rate_limit_messages_per_epoch=habits.budget,
-        rate_limit_epoch_period_s=habits.epoch_s,
+        limits=Limits(payload_bytes=MAX_BYTES),
+        rate_limit=RateLimitOptions(habits.budget > 0, habits.budget, habits.epoch_s),
         confirm_interval_ms=habits.confirm_interval_ms,
     )
 
 
 def core_options(parameters: Parameters) -> SdsOptions:
     """The options of the core, from those of a scenario."""
-    return options_of_core(
-        parameters,
-        # No simulated Store is so good that nobody need be asked after a restart.
-        cache_durably=True,
-        enabled=parameters.retrieval_strategy not in WITHOUT_OTHERS,
-        repair_on_demand=True,
+    return SdsOptions(
+        causal_history_size=parameters.causal_history_size,
+        retry_interval_ms=parameters.retry_interval_ms,
+        max_retry_attempts=parameters.max_retry_attempts,
+        sync_min_interval_ms=parameters.sync_min_interval_ms,
+        timeout_for_lost_messages_ms=parameters.timeout_for_lost_messages_ms,
+        bloom=BloomParameters(parameters.bloom_capacity, parameters.bloom_error_rate),
+        limits=CoreLimits(
+            incoming_messages=parameters.incoming_messages,
+            log_window_entries=parameters.log_window_entries,
+        ),
+        repair=RepairOptions(
+            enabled=parameters.retrieval_strategy not in WITHOUT_OTHERS,
+            buffer_size=parameters.repair_buffer_size,
+            cache_bytes=parameters.repair_cache_bytes,
+            # No simulated Store is so good that nobody need be asked after a restart.
+            cache_durably=True,
+            repair_on_demand=True,
+        ),
     )

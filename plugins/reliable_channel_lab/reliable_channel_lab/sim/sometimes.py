@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from reliable_channel.engine.logged import Logged
-from reliable_channel.events import Event
+from reliable_channel.events import AnyEvent
 from reliable_channel.sds import Arrival, Outcome
 from reliable_channel.sds.events import MessageAcknowledged, RejectionReason
 
@@ -74,7 +74,7 @@ class Reached:
         if name in SITUATIONS:
             self.names.add(name)
 
-    def event(self, event: Event | Logged) -> None:
+    def event(self, event: AnyEvent | Logged) -> None:
         """Note what an event shows."""
         if isinstance(event, Logged):
             return

@@ -9,7 +9,7 @@ from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.rate_limit import Spent
 from reliable_channel.engine.requests import Accepted
 from reliable_channel.engine.sync_core import SyncCore
-from reliable_channel.events import Event
+from reliable_channel.events import AnyEvent
 from reliable_channel.options import ChannelOptions
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import Outgoing
@@ -74,7 +74,7 @@ class Observer(Generic[C]):
     def answered(self, accepted: Accepted) -> None:
         """The application learns that it is accepted."""
 
-    def confirmed(self, event: Event) -> None:
+    def confirmed(self, event: AnyEvent) -> None:
         """That its application confirmed an event is on disk."""
 
     def received(self, core: C, data: bytes, arrival: Arrival) -> None:
@@ -83,7 +83,7 @@ class Observer(Generic[C]):
     def took(self, data: bytes, arrival: Arrival) -> None:
         """And what came of it is on disk."""
 
-    def emitted(self, core: C, event: Event | Logged) -> str | None:
+    def emitted(self, core: C, event: AnyEvent | Logged) -> str | None:
         """An event was emitted; return a line for the trace, or None."""
         return None
 
@@ -107,7 +107,7 @@ class JournalKeeper(Protocol):
     def went(self, outgoing: Outgoing, to_decrypt: Packet, now_ms: int) -> None:
         """The own node took a message."""
 
-    def emitted(self, event: Event | Logged, now_ms: int) -> None:
+    def emitted(self, event: AnyEvent | Logged, now_ms: int) -> None:
         """An event was emitted."""
 
     def ended(self, now_ms: int | None = None) -> None:

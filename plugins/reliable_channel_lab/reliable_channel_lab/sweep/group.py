@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
 from reliable_channel._contracts.repair_policies import REPAIR_POLICIES, RepairPolicy
+from reliable_channel.config import nested
 from reliable_channel.options import ChannelOptions
-from reliable_channel.sds.declared import number, share, word
+from reliable_channel.sds.declared import SHARE_BELOW_1, Bound, Doc, Unit
 from reliable_channel.spi import Kind, make_function, process_registry
 
 from ..sim.relay import RelayNetwork
@@ -60,25 +61,36 @@ class GroupRun(Run):
     measures: ClassVar = (*_MEASURED, *(f"{kind}_per_message" for kind in _KINDS))
     takes_options: ClassVar = True
 
-    participants: int = number(10, "participants", 2)
-    messages: int = number(50, "messages", 1)
-    pause_ms: int = number(5_000, "ms", 1)
-    """From one message to the next, in the mean; the writer is drawn."""
-    loss: float = share(0.0, of_all=False)
-    """Of each copy, on its way to each participant; Store hears everything. In a relay, of each
-    hop."""
-    latency_ms: int = number(300, "ms", 1)
-    """The longest; each copy takes from a tenth of it up to this, drawn uniformly. In a relay, each
-    hop."""
-    topology: str = word("broadcast", ("broadcast", "relay", "islands"))
-    """`broadcast`: all hear all. `relay`: nodes of degree 6 that pass messages on.
-    `islands`: as `broadcast`, but in the middle third of the talk two halves do not hear each
-    other."""
-    drain_ms: int = number(900_000, "ms", 1)
-    """How long it goes on after the last message, unless all participants have all messages
-    before."""
-    idle_ms: int = number(0, "ms", 0)
-    """How long it goes on then, in silence."""
+    participants: Annotated[int, Bound(2), Unit("participants")] = 10
+    messages: Annotated[int, Bound(1), Unit("messages")] = 50
+    pause_ms: Annotated[
+        int, Bound(1), Doc("From one message to the next, in the mean; the writer is drawn.")
+    ] = 5_000
+    loss: Annotated[
+        float,
+        SHARE_BELOW_1,
+        Doc("""Of each copy, on its way to each participant; Store hears everything. In a
+        relay, of each hop."""),
+    ] = 0.0
+    latency_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("""The longest; each copy takes from a tenth of it up to this, drawn uniformly. In
+        a relay, each hop."""),
+    ] = 300
+    topology: Annotated[
+        Literal["broadcast", "relay", "islands"],
+        Doc("""`broadcast`: all hear all. `relay`: nodes of degree 6 that pass messages on.
+        `islands`: as `broadcast`, but in the middle third of the talk two halves do not hear
+        each other."""),
+    ] = "broadcast"
+    drain_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("""How long it goes on after the last message, unless all participants have all
+        messages before."""),
+    ] = 900_000
+    idle_ms: Annotated[int, Bound(0), Doc("How long it goes on then, in silence.")] = 0
 
     def __post_init__(self) -> None:
         Run.__post_init__(self)
@@ -86,7 +98,7 @@ class GroupRun(Run):
 
     def measure(self) -> dict[str, Value]:
         """Play it and count."""
-        options = ChannelOptions(**dict(self.options))
+        options = ChannelOptions(**nested(dict(self.options)))
         make_core = sds_maker(options.sds_options())
         terms = Terms(
             patience_ms=self.drain_ms,

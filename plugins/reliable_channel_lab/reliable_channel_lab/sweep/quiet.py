@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from reliable_channel.sds import SdsOptions, SdsProtocol
-from reliable_channel.sds.declared import number, share, word
-from reliable_channel.sds.options import SYNC_SCHEDULES
+from reliable_channel.sds.declared import SHARE_BELOW_1, Bound, Doc, Unit
 
 from ..sim.measures import percentile
 from ..sim.quiet import MakeMember, QuietGroup, QuietSimulation, TimedMember
@@ -32,20 +31,27 @@ class QuietRun(Run):
         "received_bytes_per_second",
     )
 
-    participants: int = number(10, "participants", 2)
-    sync_schedule: str = word("suppressed", (*SYNC_SCHEDULES, "svs", "auto"))
-    """`svs` needs the plugin reliable-channel-svs; `auto` is a channel that tunes itself."""
-    sync_min_interval_ms: int = number(30_000, "ms", 1)
-    """With `svs`: PeriodicTimeout."""
-    loss: float = share(0.1, of_all=False)
-    """Of each copy of a message, and of each of a sync message."""
-    latency_ms: int = number(200, "ms", 1)
-    """The longest; each copy takes from a tenth of it up to this, drawn uniformly."""
-    rounds: int = number(5, "rounds", 1)
-    """Messages, one a round."""
-    round_ms: int = number(120_000, "ms", 1)
-    warm_up_ms: int = number(60_000, "ms", 2)
-    """Before the first of them; long enough for the schedule to come into its stride."""
+    participants: Annotated[int, Bound(2), Unit("participants")] = 10
+    sync_schedule: Annotated[
+        Literal["suppressed", "js-waku", "svs", "auto"],
+        Doc("`svs` needs the plugin reliable-channel-svs; `auto` is a channel that tunes itself."),
+    ] = "suppressed"
+    sync_min_interval_ms: Annotated[int, Bound(1), Doc("With `svs`: PeriodicTimeout.")] = 30_000
+    loss: Annotated[
+        float, SHARE_BELOW_1, Doc("Of each copy of a message, and of each of a sync message.")
+    ] = 0.1
+    latency_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("The longest; each copy takes from a tenth of it up to this, drawn uniformly."),
+    ] = 200
+    rounds: Annotated[int, Bound(1), Unit("rounds"), Doc("Messages, one a round.")] = 5
+    round_ms: Annotated[int, Bound(1)] = 120_000
+    warm_up_ms: Annotated[
+        int,
+        Bound(2),
+        Doc("Before the first of them; long enough for the schedule to come into its stride."),
+    ] = 60_000
 
     def measure(self) -> dict[str, Value]:
         """Play the rounds and count."""

@@ -9,18 +9,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from hashlib import sha256
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
-from reliable_channel.options import CORE_OPTION_NAMES, ChannelOptions
-from reliable_channel.sds.declared import check, number
+from reliable_channel.config import SETTINGS, nested
+from reliable_channel.options import BloomParameters, ChannelOptions, RepairOptions
+from reliable_channel.sds import CoreLimits, SdsOptions
+from reliable_channel.sds.declared import Bound, Doc, check, declared
 
 Value = int | float | str | bool | None
 Record = Mapping[str, Value]
 """What was set and measured, by name; `id`, `run` and `seed` are always there."""
 
 ID_DIGITS: Final = 16
-OPTIONS: Final = (*CORE_OPTION_NAMES, "retrieval_strategy")
-"""What the core obeys, and so what makes a difference in a simulation."""
+_OF_CORE: Final = {
+    "": SdsOptions,
+    "bloom": BloomParameters,
+    "limits": CoreLimits,
+    "repair": RepairOptions,
+}
+OPTIONS: Final = (
+    *(
+        name
+        for name, one in SETTINGS.items()
+        if one.group in _OF_CORE and one.name in declared(_OF_CORE[one.group])
+    ),
+    "retrieval_strategy",
+)
+"""Options that the core obeys, by flat name: no other makes a difference in a simulation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +52,9 @@ class Run(ABC):
     takes_options: ClassVar[bool] = False
     """Whether the options of a channel are settings, too."""
 
-    seed: int = number(MISSING, "", 0)
-    """Decides all that is drawn."""
+    seed: Annotated[int, Bound(0), Doc("Decides all that is drawn.")]
     options: tuple[tuple[str, Any], ...] = ()
-    """Those that differ from the defaults of `ChannelOptions`, by name."""
+    """Those that differ from the defaults of `ChannelOptions`, by flat name."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -68,7 +82,7 @@ class Run(ABC):
         for name, value in settings.items():
             if name in known:
                 # 0 and 0.0 are one setting with one id
-                whole = known[name].type is float and type(value) is int
+                whole = declared(cls)[name].kind is float and type(value) is int
                 own[name] = float(value) if whole else value
             elif cls.takes_options and name in OPTIONS:
                 options[name] = value
@@ -80,7 +94,7 @@ class Run(ABC):
         for name, one in known.items():
             if name not in own and one.default is MISSING:
                 raise ValueError(f"{name} is missing")
-        ChannelOptions(**options)
+        ChannelOptions(**nested(options))
         return cls(**own, options=tuple(sorted(options.items())))
 
     @property

@@ -10,19 +10,17 @@ MVDS has no order: each message is delivered as it comes, and stands in the log 
 timestamp that its sender gave it, so that all participants end with the same log.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from hashlib import sha256
 
+from reliable_channel.diagnostics import RejectionReason, SyncReceived, SyncSent
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
 from reliable_channel.events import (
     AcknowledgementSource,
     DeliveryFailed,
     EphemeralReceived,
     MessageAcknowledged,
-    RejectionReason,
-    SyncReceived,
-    SyncSent,
 )
 from reliable_channel.spi import (
     Arrival,
@@ -62,14 +60,14 @@ class MvdsCore:
             raise ValueError("sync is 'mvds': its messages cannot be signed; leave signing= out")
         if max(len(context.channel_id.encode()), len(context.sender_id.encode())) > MAX_ID_BYTES:
             raise ValueError(f"sync is 'mvds': ids have at most {MAX_ID_BYTES} bytes")
-        self._context, self._options = context, context.options
+        self._context, self._options = context, context.options.sds_options()
         name = b"reliable-channel mvds " + _bytes(context.channel_id)
         self._group = GroupId(sha256(name).digest())
         self._node = MvdsNode(
             PeerId(_bytes(context.sender_id)),
             now_ms=context.now_ms,
             random=context.random,
-            options=node_options(context.options),
+            options=node_options(self._options),
             recorder=context.recorder,
         )
         self._delivery, self._broadcast = Delivery(context), Broadcast(context)
@@ -88,7 +86,7 @@ class MvdsCore:
     @property
     def capacity_left(self) -> int:
         """How many more own messages may wait for an acknowledgement."""
-        return max(0, self._options.outgoing_buffer_limit - len(self._own.resent))
+        return max(0, self._options.limits.outgoing_messages - len(self._own.resent))
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
         """Accept a message for all and return its id.
@@ -103,7 +101,7 @@ class MvdsCore:
         if not self.capacity_left:
             raise OutgoingBufferFull(
                 f"{len(self._own.resent)} own messages wait for an acknowledgement, as many as "
-                "outgoing_buffer_limit allows; send again later"
+                "limits.outgoing_messages allows; send again later"
             )
         message = Content(self._context.sender_id, self._delivery.next_clock(now_ms), content)
         try:
@@ -228,7 +226,7 @@ class MvdsCore:
         peers = self._node.peers(self._group)
         known = peer_id in peers
         if not known:
-            if len(peers) >= min(self._options.participants_limit, MAX_PEERS):
+            if len(peers) >= min(self._options.limits.participants, MAX_PEERS):
                 return False
             self._node.add_peer(self._group, peer_id)
             self._node.offer_held(self._group, peer_id, now_ms)
@@ -334,16 +332,17 @@ class MvdsCore:
         """Whether other messages wait for a missing one; there is no order here."""
         return False
 
-    def events(self) -> Iterator[SdsEvent]:
+    def events(self) -> list[SdsEvent]:
         """Hand out all that happened."""
-        while self._events:
-            yield self._events.popleft()
+        events = list(self._events)
+        self._events.clear()
+        return events
 
-    def outgoing(self) -> Iterator[Outgoing]:
+    def outgoing(self) -> list[Outgoing]:
         """Hand out all that must be broadcast, in order."""
-        outgoing = self._broadcast.outgoing
-        while outgoing:
-            yield outgoing.popleft()
+        outgoing = list(self._broadcast.outgoing)
+        self._broadcast.outgoing.clear()
+        return outgoing
 
     def changes(self) -> Changes:
         """Hand out what changed of what a restart needs."""

@@ -3,7 +3,8 @@
 from collections import deque
 from collections.abc import Sequence
 
-from reliable_channel.events import MessageReceived, MessageRejected, RejectionReason
+from reliable_channel.diagnostics import MessageRejected, RejectionReason
+from reliable_channel.events import MessageReceived
 from reliable_channel.spi import (
     CHANNEL,
     Arrival,
@@ -26,8 +27,8 @@ class Delivery:
 
     def __init__(self, context: CoreContext) -> None:
         self.log = MessageLog(
-            context.options.log_limit,
-            context.options.log_limit_bytes,
+            context.options.limits.log_entries,
+            context.options.limits.log_bytes,
             archive=context.archive,
             recorder=context.recorder,
         )
@@ -60,7 +61,7 @@ class Delivery:
             self.rejected(RejectionReason.MALFORMED, str(error), sender_id, message_id)
             return
         lamport, sender_id = message.lamport_timestamp, message.sender_id
-        if lamport > now_ms + self._context.options.max_lamport_ahead_ms:
+        if lamport > now_ms + self._context.options.sds_options().max_lamport_ahead_ms:
             detail = f"its Lamport timestamp is {lamport - now_ms} ms ahead"
             self.rejected(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, sender_id, message_id)
         elif lamport < self._wanted_from or message_id in self.log:

@@ -6,19 +6,19 @@ from ..options import MIN_PAYLOAD_BYTES, Limits, NodeOptions
 from .wire import ENVELOPE_ROOM_BYTES
 
 if TYPE_CHECKING:
-    from reliable_channel.options import ChannelOptions
+    from reliable_channel.spi import SdsOptions
 
 EPOCH_MS: Final = 300
 INTERVAL_GROWTH: Final = 64
 """The longest interval by the first: 30 s grow to 32 minutes."""
 MAX_PEERS: Final = 64
-"""Or `participants_limit`, if that is less. Every participant repeats everything to all that do not
-acknowledge it: that is for small groups, and no stranger should cost more."""
+"""Or `limits.participants`, if that is less. Every participant repeats everything to all that do
+not acknowledge it: that is for small groups, and no stranger should cost more."""
 FRESH_MS: Final = 60_000
 """An "I am here" from longer ago, out of Store, is not answered."""
 
 
-def node_options(options: "ChannelOptions") -> NodeOptions:
+def node_options(options: "SdsOptions") -> NodeOptions:
     """The options of the node inside a channel.
 
     Raises:
@@ -31,7 +31,7 @@ def node_options(options: "ChannelOptions") -> NodeOptions:
             f"{MIN_PAYLOAD_BYTES + ENVELOPE_ROOM_BYTES}"
         )
     first_interval = max(1, -(-options.retry_interval_ms // EPOCH_MS))
-    held = max(Limits().messages, 2 * options.outgoing_buffer_limit)
+    held = max(Limits().messages, 2 * options.limits.outgoing_messages)
     return NodeOptions(
         epoch_ms=EPOCH_MS,
         relay_delay=first_interval,

@@ -24,7 +24,8 @@ from reliable_channel import (
     ReliableChannel,
     SendFailed,
 )
-from reliable_channel.events import StateDegraded, TransportDegraded
+from reliable_channel.diagnostics import TransportDegraded
+from reliable_channel.events import StateDegraded
 from reliable_channel.spi import (
     Batch,
     Envelope,
@@ -99,7 +100,7 @@ class Communities:
                 state=open_store(community),
                 journal=_journal(options, community, key.public_key),
                 now_ns=lambda: session.now_ms() * NS_PER_MS,
-                options=ChannelOptions.of_profile(STATUS_SDS),
+                options=ChannelOptions(wire_profile=STATUS_SDS),
                 max_message_bytes=MAX_SDS_BYTES,
                 history="since",
                 history_since_ms=max(0, session.now_ms() - options.history_ms),

@@ -169,7 +169,7 @@ class ControlTask:
         self._memory.published(description.clock, now_ms)
 
     def _tell_removed(self, description: CommunityDescription, now_ms: int) -> None:
-        """Tell members of an encrypted community that they are out: the description that says so is
+        """Notify removed members of an encrypted community: the description without them is
         encrypted with a key that they do not get."""
         community_id = self.community.public_key.compressed
         for user, clock in list(self._memory.removed.items()):
@@ -225,7 +225,7 @@ class ControlTask:
         self._adopt(self._node.change(edit, self._now_ms()))
 
     def _remove(self, user: PublicKey, edit: Edit) -> None:
-        """Change the community so that a user is no member, and have a member told."""
+        """Change the community so that a user is no member, and have a member notified."""
         before = self._node.description
         after = self._node.change(edit, self._now_ms())
         if before is not None and user.hex in before.members:

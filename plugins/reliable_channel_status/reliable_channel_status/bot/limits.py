@@ -3,9 +3,9 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 from math import ceil
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Annotated, Final, Literal, TypeAlias
 
-from reliable_channel.sds.declared import check, number, word
+from reliable_channel.sds.declared import Bound, Doc, Unit, check
 
 from ..wire.keys import PublicKey
 from ..wire.recent import Recent
@@ -44,7 +44,7 @@ class Cooldown:
 
     calls: int
     per_s: float
-    by: CooldownKey = word("user", get_args(CooldownKey))
+    by: Annotated[CooldownKey, Doc("Calls that are counted together.")] = "user"
 
     def __post_init__(self) -> None:
         check(self)
@@ -96,13 +96,20 @@ class LoopLimits:
         ValueError: a number below 1.
     """
 
-    turns: int = number(8, "rounds", 1)
-    """Rounds in a row after which an exchange is a loop."""
-    reflex_ms: int = number(1_000, "ms", 1)
-    """A round counts if the bot answered the other, and the other then the bot, each within this
-    time."""
-    silence_ms: int = number(600_000, "ms", 1)
-    """For this long the bot does not answer that user in that chat, except to commands."""
+    turns: Annotated[
+        int, Bound(1), Unit("rounds"), Doc("Rounds in a row after which an exchange is a loop.")
+    ] = 8
+    reflex_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("""A round counts if the bot answered the other, and the other then the bot, each
+        within this time."""),
+    ] = 1_000
+    silence_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("For this long the bot does not answer that user in that chat, except to commands."),
+    ] = 600_000
 
     def __post_init__(self) -> None:
         check(self)

@@ -6,6 +6,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
+    Annotated,
     Any,
     Final,
     Literal,
@@ -17,7 +18,7 @@ from typing import (
 )
 
 from reliable_channel.config import PREFIX, settings, variable
-from reliable_channel.sds.declared import check, number, switch, word
+from reliable_channel.sds.declared import Bound, Doc, Unit, check
 from waku import PubsubTopic
 
 from ..wire.chats import Derivation
@@ -50,9 +51,17 @@ class BotOptions:
     """What commands begin with; a mention of the bot does as well."""
     display_name: str = ""
     """What the bot calls itself."""
-    reliability: Reliability = word("plain", get_args(Reliability))
-    """How the bot speaks in communities: `sds`, inside an SDS channel a community, or `plain`, for
-    clients that cannot read that yet. It reads both, and public chats are always plain."""
+    image: Annotated[
+        str | Path | None,
+        Doc("""File of the bot's picture: PNG, JPEG, GIF or WebP. A larger one than 40 kB is made
+        smaller where Pillow is installed (`reliable-channel-status[images]`)."""),
+    ] = None
+    reliability: Annotated[
+        Reliability,
+        Doc("""How the bot speaks in communities: `sds`, inside an SDS channel a community, or
+        `plain`, for clients that cannot read that yet. It reads both, and public chats are
+        always plain."""),
+    ] = "plain"
     journals: str | Path | None = None
     """With SDS, a folder for the journal of each community's channel: `reliable-channel audit`
     judges by it what became of all messages."""
@@ -65,15 +74,23 @@ class BotOptions:
     waku_version: WakuVersion = 1
     """The `version` of the Waku messages that the bot sends. All clients read 1; 0 is what clients
     from 2.40 on send, and those before 2.38 drop it. The bot reads both."""
-    request_membership: bool = switch(True)
-    """Whether the bot asks to be let into a community whose description does not list it: clients
-    drop what others than members write."""
-    needs_membership: bool = switch(False)
-    """Whether `run` ends with `NotAMember` (exit status 1) once a community has rejected or kicked
-    the bot, or cannot take it. Otherwise the bot goes on."""
-    history_ms: int = number(86_400_000, "ms", 1)
-    """How far back Store is asked at the start, so that edits, answers and pins of older messages
-    are understood. What was said before the bot's first start is not answered."""
+    request_membership: Annotated[
+        bool,
+        Doc("""Whether the bot asks to be let into a community whose description does not list
+        it: clients drop what others than members write."""),
+    ] = True
+    needs_membership: Annotated[
+        bool,
+        Doc("""Whether `run` ends with `NotAMember` (exit status 1) once a community has
+        rejected or kicked the bot, or cannot take it. Otherwise the bot goes on."""),
+    ] = False
+    history_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("""How far back Store is asked at the start, so that edits, answers and pins of
+        older messages are understood. What was said before the bot's first start is not
+        answered."""),
+    ] = 86_400_000
     user_limit: RateLimit = FOR_USERS
     """Of commands and mentions, for each user in all chats together."""
     channel_limit: RateLimit = FOR_CHANNELS
@@ -87,25 +104,41 @@ class BotOptions:
     languages: Mapping[str, BotTexts] = field(default_factory=dict)
     """The texts in further languages, by name, such as `de`. With one or more, users choose with
     `!language`."""
-    handler_timeout_ms: int = number(30_000, "ms", 1)
-    handlers_at_once: int = number(32, "handlers", 1)
-    direct_encryption: DirectEncryption = word("dh", get_args(DirectEncryption))
-    """How direct messages are encrypted. `dh`: by one Diffie-Hellman, without forward secrecy.
-    `ratchet`: by X3DH and a double ratchet for users whose bundle is known; the bot publishes its
-    bundle with each direct message."""
-    confirm_ms: int = number(60_000, "ms", 0)
-    """How often Store is asked whether it has what was said, and whether it has what did not come;
-    what it lacks twice is published again. 0 never asks. Where no Store answers, nothing is
-    published again."""
-    publish_at_most: int = number(5, "times", 1)
-    """How often a message is published that Store does not keep."""
-    poll_ms: int = number(200, "ms", 1)
-    """Between two looks into the node's cache, while there is little to read."""
-    stop_timeout_ms: int = number(10_000, "ms", 1)
-    """So long handlers may end and messages go out when the bot is stopped."""
-    metrics_port: int | None = number(None, "", 0, 65_535)
-    """Where Prometheus finds the counts (127.0.0.1; 0 takes a free port); needs
-    `reliable-channel-status[metrics]`."""
+    handler_timeout_ms: Annotated[int, Bound(1)] = 30_000
+    handlers_at_once: Annotated[int, Bound(1), Unit("handlers")] = 32
+    direct_encryption: Annotated[
+        DirectEncryption,
+        Doc("""How direct messages are encrypted. `dh`: by one Diffie-Hellman, without forward
+        secrecy. `ratchet`: by X3DH and a double ratchet for users whose bundle is known; the
+        bot publishes its bundle with each direct message."""),
+    ] = "dh"
+    confirm_ms: Annotated[
+        int,
+        Bound(0),
+        Doc("""How often Store is asked whether it has what was said, and whether it has what
+        did not come; what it lacks twice is published again. 0 never asks. Where no Store
+        answers, nothing is published again."""),
+    ] = 60_000
+    publish_at_most: Annotated[
+        int,
+        Bound(1),
+        Unit("times"),
+        Doc("How often a message is published that Store does not keep."),
+    ] = 5
+    poll_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("Between two looks into the node's cache, while there is little to read."),
+    ] = 200
+    stop_timeout_ms: Annotated[
+        int, Bound(1), Doc("So long handlers may end and messages go out when the bot is stopped.")
+    ] = 10_000
+    metrics_port: Annotated[
+        int | None,
+        Bound(0, 65_535),
+        Doc("""Where Prometheus finds the counts (127.0.0.1; 0 takes a free port); needs
+        `reliable-channel-status[metrics]`."""),
+    ] = None
 
     def __post_init__(self) -> None:
         check(self)

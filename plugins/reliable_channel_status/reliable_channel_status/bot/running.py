@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
+from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from waku.errors import BadRequest, WakuError
 
 from ..wire.chats import partitioned_topic
+from ..wire.payload_builders import fitting
 from ..wire.topics import AUTO_SHARD
 from .communities import Communities
 from .confirming import Confirmer
@@ -27,7 +29,7 @@ from .handlers import Handlers, Job
 from .inbox import Arrival, Inbox
 from .link import NS_PER_MS, Fetched, Link
 from .membership import NotAMember
-from .memory import OutboxEntry
+from .memory import OutboxEntry, OutboxFull
 from .options import BotOptions
 from .outbox import BotContext
 from .session import Session
@@ -45,6 +47,10 @@ LOOKS: Final = 2
 """How often a time is looked at in Store, while all is well: it may store late."""
 DESCRIPTIONS_MS: Final = 30 * 86_400_000
 """How far back Store is searched for a community's description: what Status' nodes keep."""
+ADVERTISE_EVERY_S: Final = 3600.0
+"""How often it is looked whether a new day has come, for the bot's contact code."""
+MAX_PICTURE_BYTES: Final = 40_000
+"""Of the bot's picture, which each client keeps of each user."""
 SHORT_LOOKS: Final = 3
 """Checks in a row in which Store had more than the node's cache: another program reads it, too."""
 ADVERTISE_CHECK_S: Final = 300.0
@@ -61,6 +67,9 @@ class Running:
     ) -> None:
         self._session = session
         self._options = options
+        self._picture: bytes | None = None
+        if options.image is not None:
+            self._picture = fitting(Path(options.image).read_bytes(), MAX_PICTURE_BYTES)
         self._handlers = handlers
         topics = list(session.rooms.topics)
         topics.append(partitioned_topic(session.public_key))  # where owners answer requests to join
@@ -113,6 +122,7 @@ class Running:
         """
         async with self._communities.opened(), anyio.create_task_group() as confirming:
             confirming.start_soon(self._confirmer.run)
+            confirming.start_soon(self._advertise)
             desk, shard = self._session.direct, str(self._options.shard)
             if desk is not None:
                 confirming.start_soon(desk.run, self._link, shard)
@@ -121,6 +131,16 @@ class Running:
             confirming.cancel_scope.cancel()
         if desk is not None:
             await self._say_goodbye(desk, shard)
+
+    async def _advertise(self) -> None:
+        """Publish the bot's name and picture, each day again."""
+        await self.started.wait()
+        while True:
+            try:
+                self._session.advertise(self._picture)
+            except OutboxFull as error:  # the next hour is another chance
+                self._session.reporter.log("publish_failed", logging.WARNING, why=str(error))
+            await anyio.sleep(ADVERTISE_EVERY_S)
 
     async def _say_goodbye(self, desk: DirectDesk, shard: str) -> None:
         """Acknowledge what was handled last; otherwise the others send it once more."""

@@ -1,28 +1,37 @@
 """One run of a bot, as its handlers see it: its identity, its chats, the users that it knows."""
 
 import logging
+from typing import Final
 
 from ..wire.application import wrap
-from ..wire.chats import Community
+from ..wire.chats import Community, contact_code_topic
 from ..wire.community_payloads import (
+    ChatIdentity,
     CommunityDescription,
     CommunityRequestToLeave,
+    ContactCodeAdvertisement,
+    IdentityImage,
 )
-from ..wire.keys import PublicKey
+from ..wire.keys import PublicKey, keccak256
 from ..wire.mentioning import mention, mentions
 from ..wire.outcomes import MessageId, Received
-from ..wire.payload_builders import Make, contact_request, message
+from ..wire.payload_builders import Make, contact_request, image_format, message
 from ..wire.payloads import (
     AcceptContactRequest,
     ChatMessage,
+    ContactUpdate,
     RetractContactRequest,
 )
 from ..wire.rooms import Room, direct_room
+from ..wire.sealing import NS_PER_MS, Outgoing
+from ..wire.status_pb2 import ProtocolMessage
 from .direct import Contact, ContactState
 from .limits import Pair
 from .membership import NotAMember
 from .memory import OutboxFull
 from .outbox import Outbox
+
+DAY_MS: Final = 86_400_000
 
 
 class Session(Outbox):
@@ -64,6 +73,8 @@ class Session(Outbox):
         """
         clock = self.memory.clock(peer.hex).next(self.now_ms())
         self._to_peer(peer, AcceptContactRequest(id=request_id, clock=clock), once)
+        if name := self._options.display_name:
+            self._to_peer(peer, ContactUpdate(clock=clock, display_name=name), f"{once} name")
         self._desk.contacts.put(peer, Contact(ContactState.CONTACT, clock, request_id))
 
     def remove_contact(self, peer: PublicKey) -> None:
@@ -77,11 +88,40 @@ class Session(Outbox):
         self._desk.contacts.put(peer, Contact(ContactState.NONE, clock))
 
     def _to_peer(
-        self, peer: PublicKey, payload: AcceptContactRequest | RetractContactRequest, once: str
+        self,
+        peer: PublicKey,
+        payload: AcceptContactRequest | ContactUpdate | RetractContactRequest,
+        once: str,
     ) -> None:
         if self.memory.sent_before(once) is None:
             self.memory.keep_clock(peer.hex)
             self._send(once, self._desk.seal(wrap(payload, self._key), peer))
+
+    def advertise(self, picture: bytes | None) -> None:
+        """Publish the bot's name, picture and bundle as its contact code, as clients do each day.
+
+        Raises:
+            OutboxFull: too much waits for the node.
+        """
+        name, now_ms = self._options.display_name, self.now_ms()
+        sessions = self.correspondence.sessions
+        if not name and picture is None and sessions is None:
+            return
+        once = f"contact code {name} {keccak256(picture or b'').hex()[:16]} {now_ms // DAY_MS}"
+        if self.memory.sent_before(once) is not None:
+            return
+        image = picture and IdentityImage(payload=picture, image_format=image_format(picture))
+        images = {"thumbnail": image, "large": image} if image else {}
+        identity = ChatIdentity(clock=now_ms, display_name=name, images=images)
+        signed = wrap(ContactCodeAdvertisement(chat_identity=identity), self._key)
+        message = ProtocolMessage(public_message=signed.data)
+        if sessions is not None:
+            message.installation_id = sessions.installation_id
+            message.bundles.append(sessions.bundle(now_ms, self.public_key).encode())
+        topic, data = contact_code_topic(self.public_key), message.SerializeToString()
+        self._send(
+            once, Outgoing(signed, self._sealer.seal_protocol(data, topic, now_ms * NS_PER_MS))
+        )
 
     # -- communities -------------------------------------------------------------------------------
 

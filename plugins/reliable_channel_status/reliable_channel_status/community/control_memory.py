@@ -49,7 +49,7 @@ class ControlMemory:
         self.removed: dict[PublicKey, int] = {
             PublicKey.parse(user): clock for user, clock in rows.get(_REMOVED.name, ())
         }
-        """Members that were kicked or banned and are to be told, with the description's clock."""
+        """Members that were kicked or banned and lack a notice, by the clock of the description."""
         self._requests = {request.user: request for request in map(_request, kept)}
         self._last = kept[-1][-1] if kept else 0
         self.node = ControlNode(
@@ -77,7 +77,7 @@ class ControlMemory:
         self._write()
 
     def remove(self, user: PublicKey, clock: int) -> None:
-        """Take note that a member is to be told of its removal; `save` or `published` writes it."""
+        """Take note that a removed member lacks a notice; `save` or `published` writes it."""
         self.removed[user] = clock
         self._recorder.put(_REMOVED, user.hex, clock)
 

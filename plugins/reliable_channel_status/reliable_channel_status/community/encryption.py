@@ -4,8 +4,7 @@ A community is encrypted as soon as a token permission lets members in; a channe
 concerns it, unless all may view it. Members, channels and categories then travel in `private_data`,
 under names that say which group key opens them. Pure functions.
 
-Checked by own round trips and the source only: no encrypted community of a real client was
-recorded.
+Checked with the recorded bytes of a real client (`tests/vectors/data/status-ratchet`).
 """
 
 from collections.abc import Callable, Mapping

@@ -1,9 +1,9 @@
 """The tables of a community's history: one row type each."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from reliable_channel.sds.declared import check, number
+from reliable_channel.sds.declared import Bound, Doc, Unit, check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,12 +14,19 @@ class HistoryOptions:
         ValueError: a value below 1.
     """
 
-    flood_messages: int = number(6, "messages", 1)
-    """More messages of an author in `flood_ms`, in all channels together, are a flood."""
-    flood_ms: int = number(10_000, "ms", 1)
-    messages: int = number(1_000_000, "messages", 1)
-    """Messages that are kept; the oldest are dropped first. Four times as many changes and
-    reactions, and as many membership changes, authors and floods."""
+    flood_messages: Annotated[
+        int,
+        Bound(1),
+        Doc("More messages of an author in `flood_ms`, in all channels together, are a flood."),
+    ] = 6
+    flood_ms: Annotated[int, Bound(1)] = 10_000
+    messages: Annotated[
+        int,
+        Bound(1),
+        Unit("messages"),
+        Doc("""Messages that are kept; the oldest are dropped first. Four times as many changes
+        and reactions, and as many membership changes, authors and floods."""),
+    ] = 1_000_000
 
     def __post_init__(self) -> None:
         check(self)

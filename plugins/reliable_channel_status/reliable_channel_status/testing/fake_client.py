@@ -75,7 +75,7 @@ class FakeClient:
         self.refused: list[str] = []
         """Why something was dropped, as the client logs it."""
         self.kicks = 0
-        """How often the owner told this member that it was removed."""
+        """Notices of the owner that this member was removed."""
         self._description: CommunityDescription | None = None
         self._tester = tester
         self._shards = {str(shard) for shard in shards}

@@ -4,7 +4,7 @@ A dataclass and its message have the same name, and so have their fields; what a
 from its annotation, once for each class.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from functools import cache
@@ -22,6 +22,7 @@ from .community_payloads import (
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
     CommunityUserKicked,
+    ContactCodeAdvertisement,
 )
 from .enums import PayloadType
 from .payloads import (
@@ -46,6 +47,7 @@ PAYLOADS: Final[dict[PayloadType, type[Payload]]] = {
     PayloadType.EMOJI_REACTION: EmojiReaction,
     PayloadType.STATUS_UPDATE: StatusUpdate,
     PayloadType.CONTACT_UPDATE: ContactUpdate,
+    PayloadType.CONTACT_CODE_ADVERTISEMENT: ContactCodeAdvertisement,
     PayloadType.ACCEPT_CONTACT_REQUEST: AcceptContactRequest,
     PayloadType.RETRACT_CONTACT_REQUEST: RetractContactRequest,
     PayloadType.MEMBERSHIP_UPDATE_MESSAGE: MembershipUpdateMessage,
@@ -56,9 +58,15 @@ PAYLOADS: Final[dict[PayloadType, type[Payload]]] = {
     PayloadType.COMMUNITY_USER_KICKED: CommunityUserKicked,
     PayloadType.COMMUNITY_ENCRYPTION_KEYS_REQUEST: CommunityEncryptionKeysRequest,
 }
+MAX_PARTS: Final = 2_000
+"""Of a repeated field; clients send some tens. An empty one has two bytes and costs as much."""
 UNKNOWN: Final = "unknown"
 """The field of a dataclass for what is not in its message (`Extensible`)."""
 TYPES: Final[dict[type[Payload], PayloadType]] = {kind: name for name, kind in PAYLOADS.items()}
+
+
+class _TooManyParts(Exception):
+    pass
 
 
 def parsed(message: Message, data: bytes) -> bool:
@@ -89,14 +97,18 @@ def encode_payload(payload: Payload) -> bytes:
 
 
 def decode_payload(payload_type: PayloadType, data: bytes) -> Payload | None:
-    """Read a payload, or return None if `data` is none of that type.
+    """Read a payload, or return None if `data` is none of that type, or has a field with too many
+    parts.
 
     Raises:
         KeyError: no type that is read here (`PAYLOADS`).
     """
     kind = PAYLOADS[payload_type]
     message: Message = getattr(status_pb2, kind.__name__)()
-    return _read(kind, message) if parsed(message, data) else None
+    try:
+        return _read(kind, message) if parsed(message, data) else None
+    except _TooManyParts:
+        return None
 
 
 def _fill(message: Any, value: Any) -> None:
@@ -156,13 +168,21 @@ def _reader(hint: Any) -> Callable[[Any, str], Any]:
         inner = _converter(get_args(hint)[0])
         return lambda m, name: inner(getattr(m, name)) if m.HasField(name) else None
     if get_origin(hint) is tuple:
-        inner = _converter(get_args(hint)[0])
-        return lambda m, name: tuple(map(inner, getattr(m, name)))
+        part = get_args(hint)[0]
+        inner, few = _converter(part), _few if is_dataclass(part) else tuple
+        return lambda m, name: tuple(map(inner, few(getattr(m, name))))
     if get_origin(hint) is Mapping:
         inner = _converter(get_args(hint)[1])
         return lambda m, name: {key: inner(item) for key, item in getattr(m, name).items()}
     convert = _converter(hint)
     return lambda m, name: convert(getattr(m, name))
+
+
+def _few(parts: Sequence[Any]) -> Sequence[Any]:
+    """A repeated field, unless it has so many parts that reading them is the attack."""
+    if len(parts) > MAX_PARTS:
+        raise _TooManyParts
+    return parts
 
 
 def _converter(hint: Any) -> Callable[[Any], Any]:

@@ -230,8 +230,15 @@ class CommunityRequestToLeave:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContactCodeAdvertisement:
+    """Name and picture of a user, for all that look at its contact code."""
+
+    chat_identity: ChatIdentity | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityUserKicked:
-    """The owner tells a member of an encrypted community that it was removed: the description that
+    """The owner notifies a member of an encrypted community of its removal: the description that
     says so is encrypted with a key that it does not get."""
 
     clock: int

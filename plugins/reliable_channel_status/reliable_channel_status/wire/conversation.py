@@ -6,9 +6,9 @@ message that is not here yet waits for it. Pure: no I/O, no clock.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
-from reliable_channel.sds.declared import check, number
+from reliable_channel.sds.declared import Bound, Doc, Unit, check
 
 from .keys import PublicKey
 from .outcomes import MessageId, Received, RefusalReason, Refused
@@ -45,14 +45,23 @@ class ConversationLimits:
         ValueError: a limit below 1.
     """
 
-    messages: int = number(10_000, "messages", 1)
-    waiting: int = number(1_000, "messages", 1)
-    """Messages that are not here, and which edits, deletions or pins wait for."""
-    waiting_for_one: int = number(16, "messages", 1)
-    """Of those for one message; of each kind the last word of each author."""
-    reactions: int = number(20_000, "reactions", 1)
-    fingerprints: int = number(50_000, "fingerprints", 1)
-    """By which repetitions are known."""
+    messages: Annotated[int, Bound(1), Unit("messages")] = 10_000
+    waiting: Annotated[
+        int,
+        Bound(1),
+        Unit("messages"),
+        Doc("Messages that are not here, and which edits, deletions or pins wait for."),
+    ] = 1_000
+    waiting_for_one: Annotated[
+        int,
+        Bound(1),
+        Unit("messages"),
+        Doc("Of those for one message; of each kind the last word of each author."),
+    ] = 16
+    reactions: Annotated[int, Bound(1), Unit("reactions")] = 20_000
+    fingerprints: Annotated[
+        int, Bound(1), Unit("fingerprints"), Doc("By which repetitions are known.")
+    ] = 50_000
 
     def __post_init__(self) -> None:
         check(self)

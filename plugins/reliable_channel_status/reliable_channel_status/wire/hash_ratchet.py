@@ -4,8 +4,7 @@ A group is a community or one of its channels. Message n of a key is encrypted w
 under the key hashed n times; all members count together. Members keep the key, so there is no
 forward secrecy within it: what protects the past and the future is the next key.
 
-Checked by own round trips and the source only (status-go c72f4913, `protocol/encryption`): no bytes
-of a real client were recorded.
+Checked with the recorded bytes of a real client (`tests/vectors/data/status-ratchet`).
 """
 
 import json

@@ -151,15 +151,15 @@ def image_format(data: bytes) -> ImageFormat:
     raise ValueError(f"{data[:8]!r}… is no PNG, JPEG, GIF or WebP")
 
 
-def fitting(image: bytes) -> bytes:
-    """Return an image of at most `MAX_IMAGE_BYTES`: as it is, or as a smaller JPEG by Pillow.
+def fitting(image: bytes, most: int = MAX_IMAGE_BYTES) -> bytes:
+    """Return an image of at most so many bytes: as it is, or as a smaller JPEG by Pillow.
 
     Raises:
         ValueError: it is larger, and Pillow is missing or cannot read it.
     """
-    if len(image) <= MAX_IMAGE_BYTES:
+    if len(image) <= most:
         return image
-    found = f"`image` must have at most {MAX_IMAGE_BYTES} bytes (got {len(image)})"
+    found = f"`image` must have at most {most} bytes (got {len(image)})"
     try:
         from PIL import Image
     except ModuleNotFoundError:
@@ -170,10 +170,10 @@ def fitting(image: bytes) -> bytes:
             picture = opened.convert("RGB")
     except (OSError, ValueError, Image.DecompressionBombError) as error:
         raise ValueError(f"{found}; Pillow cannot read it: {error}") from error
-    for side in (2000, 1000, 500):
+    for side in (2000, 1000, 500, 240, 80):
         picture.thumbnail((side, side))
         smaller = BytesIO()
         picture.save(smaller, "JPEG", quality=80)
-        if smaller.tell() <= MAX_IMAGE_BYTES:
+        if smaller.tell() <= most:
             break
     return smaller.getvalue()

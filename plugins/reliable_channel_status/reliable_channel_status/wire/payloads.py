@@ -14,6 +14,7 @@ from .community_payloads import (
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
     CommunityUserKicked,
+    ContactCodeAdvertisement,
     Shard,
 )
 from .enums import (
@@ -272,6 +273,7 @@ Payload: TypeAlias = (
     | CommunityRequestToJoinResponse
     | CommunityRequestToLeave
     | CommunityUserKicked
+    | ContactCodeAdvertisement
     | CommunityEncryptionKeysRequest
 )
 """What an `ApplicationMetadataMessage` carries, of the types that are read here."""

@@ -12,6 +12,7 @@ from .community_payloads import (
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
     CommunityUserKicked,
+    ContactCodeAdvertisement,
 )
 from .enums import AudioType, ContentType, ImageFormat, MessageType, Reaction, StatusType
 from .keys import COMPRESSED_BYTES
@@ -115,6 +116,8 @@ def invalid(payload: Payload) -> str | None:
     if isinstance(payload, MembershipUpdateMessage):
         # Its clocks are in its events, which are signed one by one (`direct.groups`).
         return None if payload.chat_id else "chat_id is empty"
+    if isinstance(payload, ContactCodeAdvertisement):
+        return None
     if isinstance(payload, CommunityEncryptionKeysRequest):
         return _community_id(payload.community_id)
     if not payload.clock:

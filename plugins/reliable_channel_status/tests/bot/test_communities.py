@@ -341,7 +341,7 @@ def test_what_the_node_kept_to_itself_is_fetched_once_somebody_refers_to_it(
 def test_large_images_go_in_segments_and_the_largest_without_sds(
     size: int, is_sds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(payload_builders, "MAX_IMAGE_BYTES", 2 * size)
+    monkeypatch.setattr(payload_builders, "fitting", bytes)
     bot, image = new_bot(), b"\x89PNG\r\n\x1a\n" + Random(3).randbytes(size)
 
     @bot.command("picture")

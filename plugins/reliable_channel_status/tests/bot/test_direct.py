@@ -11,15 +11,20 @@ import pytest
 
 from reliable_channel.spi import MemoryStateStore
 from reliable_channel_status import (
+    AcceptContactRequest,
     ChatMessage,
+    ContactUpdate,
     ContentType,
     EmojiReaction,
     MessageId,
+    PayloadType,
     PrivateKey,
     PublicKey,
     Reaction,
     Received,
+    contact_code_topic,
     open_ecies,
+    open_symmetric,
     partitioned_topic,
     wrap,
 )
@@ -35,11 +40,13 @@ from reliable_channel_status.bot import (
     ReactionChange,
     StatusBot,
 )
+from reliable_channel_status.bot.options import DirectEncryption
 from reliable_channel_status.testing import BotTester
 from reliable_channel_status.testing.fake_user import key_of
 from reliable_channel_status.testing.tester import START_MS
 from reliable_channel_status.wire import payload_builders, status_pb2
 from reliable_channel_status.wire.direct import DataSyncPayload
+from reliable_channel_status.wire.direct.bundles import read_bundle
 from reliable_channel_status.wire.direct.datasync import MAX_SENDS
 from reliable_channel_status.wire.payload_builders import message
 from reliable_channel_status.wire.rooms import direct_room
@@ -536,6 +543,51 @@ def test_an_older_copy_of_the_state_heals_with_one_message(speaks: str) -> None:
         assert penpal.told.count("lost or not") == penpal.told.count("heard at once") == 1
         assert len(alice.delivered) == 6, "what was repeated is acknowledged once it opens"
         assert ("do you hear me?" in alice.texts) == (speaks == "the bot")
+
+
+@pytest.mark.parametrize("encryption", ["dh", "ratchet"])
+def test_name_and_picture_are_shown_before_the_first_word(
+    encryption: DirectEncryption, tmp_path: Path
+) -> None:
+    picture = tmp_path / "tea.png"
+    picture.write_bytes(PNG)
+    options = BotOptions(display_name="tea bot", image=picture, direct_encryption=encryption)
+    penpal = Penpal(options=options)
+    with BotTester(penpal.bot) as tester:
+
+        def codes() -> list[status_pb2.ContactCodeAdvertisement]:
+            topic = contact_code_topic(tester.public_key)
+            found = []
+            for one in tester.relayed:
+                if one.content_topic == topic.content_topic:
+                    opened = open_symmetric(one.payload, topic.key)
+                    assert opened.signer == tester.public_key
+                    protocol = status_pb2.ProtocolMessage.FromString(opened.payload)
+                    assert [read_bundle(bundle).identity for bundle in protocol.bundles] == (
+                        [tester.public_key] if encryption == "ratchet" else []
+                    )
+                    signed = status_pb2.ApplicationMetadataMessage.FromString(
+                        protocol.public_message
+                    )
+                    assert signed.type == PayloadType.CONTACT_CODE_ADVERTISEMENT
+                    found.append(status_pb2.ContactCodeAdvertisement.FromString(signed.payload))
+            return found
+
+        (code,) = codes()
+        identity = code.chat_identity
+        assert identity.display_name == "tea bot"
+        assert {image.payload for image in identity.images.values()} == {PNG}
+        assert set(identity.images) == {"thumbnail", "large"}
+        tester.stop()
+        tester.start()
+        assert len(codes()) == 1, "once a day"
+        tester.wait(25 * 3600)
+        assert len(codes()) == 2
+        alice = tester.user("Alice").direct
+        alice.asks_to_be_contact("let me in")
+        accepted, named = (one.payload for one in alice.heard)
+        assert isinstance(accepted, AcceptContactRequest)
+        assert isinstance(named, ContactUpdate) and named.display_name == "tea bot"
 
 
 def test_each_direct_message_is_heard_and_answers_are_limited() -> None:

@@ -7,24 +7,28 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from status_world import ALICE, BOB, COMMUNITY, GENERAL, MALLORY, NOW_MS, OTHER, OWNER
+from status_world import ALICE, BOB, COMMUNITY, GENERAL, MALLORY, NOW_MS, OTHER, OWNER, describing
 
 from reliable_channel.spi import MemoryStateStore, SqliteStateStore, StateInUse
 from reliable_channel_status import (
     Access,
     ChannelRole,
     CommunityDescription,
+    CommunityMember,
     CommunityProfile,
     CommunityRequestToLeave,
     CommunityTokenPermission,
     ControlNode,
     JoinRefusal,
     NotControlNode,
+    Opener,
     PayloadType,
     PrivateKey,
+    Received,
     RefusedRequest,
     Request,
     Role,
+    Sealer,
     TokenCriteria,
     decode_payload,
     encode_payload,
@@ -34,6 +38,7 @@ from reliable_channel_status import (
 )
 from reliable_channel_status.community.control_memory import ControlMemory
 from reliable_channel_status.community.control_node import REQUEST_LIFE_S, Superseded
+from reliable_channel_status.community.descriptions import Descriptions
 from reliable_channel_status.community.edits import (
     Edit,
     banned,
@@ -47,6 +52,7 @@ from reliable_channel_status.community.edits import (
     without_category,
     without_channel,
 )
+from reliable_channel_status.wire.rooms import Rooms
 
 MANUAL: Final = CommunityProfile(name="tea", description="tea", access=Access.MANUAL_ACCEPT)
 PNG: Final = b"\x89PNG\r\n\x1a\n" + bytes(100)
@@ -382,3 +388,21 @@ def test_a_ban_stands_in_both_lists_once() -> None:
     assert of(node).banned_members[USER.hex].delete_all_messages
     node.change(banned(USER), NOW_MS)
     assert of(node).ban_list == (USER.hex,)
+
+
+@pytest.mark.slow
+def test_a_community_of_a_hundred_thousand_members_is_published_and_read() -> None:
+    keys = [
+        f"0x04{keccak256(b'%d' % n).hex()}{keccak256(b'y%d' % n).hex()}" for n in range(100_000)
+    ]
+    members = {key: CommunityMember() for key in keys}
+    description = replace(describing({}), members=members)
+    sealed = Sealer(OWNER).seal(description, COMMUNITY.description_topic, NOW_MS)
+    assert len(sealed.messages) < 256, "what segments allow"
+    opener = Opener([COMMUNITY.description_topic])
+    (received,) = [one for message in sealed.messages for one in opener.receive(message, NOW_MS)]
+    assert isinstance(received, Received) and received.payload == description
+    descriptions = Descriptions(rooms := Rooms(), BOB.public_key)
+    rooms.join(COMMUNITY, None, "universal")
+    assert descriptions.learn(COMMUNITY, description)
+    assert not descriptions.lists(BOB.public_key, COMMUNITY)

@@ -31,7 +31,7 @@ from reliable_channel_status import (
     encode_payload,
 )
 from reliable_channel_status.wire import status_pb2
-from reliable_channel_status.wire.codec import TYPES, UNKNOWN
+from reliable_channel_status.wire.codec import MAX_PARTS, TYPES, UNKNOWN
 
 FOREIGN = bytes([0x80, 0x7D, 7])
 """Field 2000 with the number 7, which no message has."""
@@ -142,6 +142,16 @@ def test_what_cannot_be_written_is_told() -> None:
             encode_payload(wrong)
     with pytest.raises(TypeError):
         encode_payload(said(text=5))  # type: ignore[arg-type]
+
+
+def test_a_payload_of_empty_parts_is_not_read() -> None:
+    """A megabyte of them took more than a second."""
+    for count, is_read in ((MAX_PARTS, True), (MAX_PARTS + 1, False)):
+        message = status_pb2.ChatMessage(
+            clock=1, unfurled_links=[status_pb2.UnfurledLink()] * count
+        )
+        data = message.SerializeToString()
+        assert (decode_payload(PayloadType.CHAT_MESSAGE, data) is not None) == is_read
 
 
 def test_every_dataclass_has_the_fields_of_its_message() -> None:

@@ -6,11 +6,12 @@ answers. Messages of one sender are delivered in order, each once; the log is or
 timestamp and id, and so equal for all members with the same messages.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
+from reliable_channel.diagnostics import RepairRequested
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
-from reliable_channel.events import DeliveryFailed, RepairRequested
+from reliable_channel.events import DeliveryFailed
 from reliable_channel.spi import (
     CHANNEL,
     Arrival,
@@ -55,7 +56,7 @@ class SvsCore:
                 "sync='svs' has no signed senders; leave signing and "
                 "require_signatures out, or take sync='sds'"
             )
-        if (interval_ms := context.options.sync_min_interval_ms) < 1:
+        if (interval_ms := context.options.sds_options().sync_min_interval_ms) < 1:
             raise ValueError(
                 "`sync_min_interval_ms` must be at least 1 with sync='svs', which learns from "
                 f"state vectors what it lacks (got {interval_ms})"
@@ -235,15 +236,16 @@ class SvsCore:
 
     # -- outputs -----------------------------------------------------------------------------------
 
-    def events(self) -> Iterator[SdsEvent]:
+    def events(self) -> list[SdsEvent]:
         """Hand out all that happened."""
-        while self._state.events:
-            yield self._state.events.popleft()
+        events = list(self._state.events)
+        self._state.events.clear()
+        return events
 
-    def outgoing(self) -> Iterator[Outgoing]:
+    def outgoing(self) -> list[Outgoing]:
         """Hand out all that must be broadcast, in order."""
-        while self._state.outgoing:
-            yield self._state.outgoing.popleft()
+        outgoing = list(self._state.outgoing)
+        self._state.outgoing.clear()
         parts = list(self._state.svs.outgoing())
         for number, vector in enumerate(parts, 1):
             self._state.acknowledge_at_ms = None
@@ -251,7 +253,8 @@ class SvsCore:
             # A whole vector says all that the one before said, a part of one does not.
             kind = OutgoingKind.SYNC if len(parts) == 1 else OutgoingKind.CONTROL
             sync_id = f"vector {self._state.counters.syncs_sent}, part {number} of {len(parts)}"
-            yield Outgoing(kind, sync_id, self._sync(vector))
+            outgoing.append(Outgoing(kind, sync_id, self._sync(vector)))
+        return outgoing
 
     def _sync(self, vector: bytes) -> bytes:
         told, received = StateVector.decode(vector), StateVector()

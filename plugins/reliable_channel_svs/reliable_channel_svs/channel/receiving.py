@@ -1,15 +1,17 @@
 """What arrives: messages, state vectors, and questions for messages."""
 
+from reliable_channel.diagnostics import (
+    MessageMissing,
+    MessageRejected,
+    RejectionReason,
+    SyncReceived,
+)
 from reliable_channel.events import (
     AcknowledgementSource,
     EphemeralReceived,
     MessageAcknowledged,
     MessageLost,
-    MessageMissing,
     MessageReceived,
-    MessageRejected,
-    RejectionReason,
-    SyncReceived,
 )
 from reliable_channel.spi import Arrival, LogEntry, Outcome
 

@@ -1,8 +1,9 @@
 """Settings of a node on NDN."""
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from reliable_channel.sds.declared import check, number, switch
+from reliable_channel.sds.declared import Bound, Doc, Unit, check
 
 from ..naming import NamingScheme
 from ..options import SvsOptions
@@ -14,36 +15,70 @@ class NodeOptions:
 
     svs: SvsOptions = field(default_factory=SvsOptions)
     naming: NamingScheme = "spec"
-    set_strategy: bool = switch(True)
-    """Ask the forwarder to bring Sync Interests to all members. Without the multicast strategy a
-    Sync Interest reaches one of them."""
-    window: int = number(16, "publications", 1)
-    """Publications of one node and bootstrap time that are fetched at a time."""
-    concurrent_fetches: int = number(64, "Interests", 1)
-    """Interests for publications that are open at a time."""
-    interest_lifetime_ms: int = number(1_000, "ms", 1)
-    retry_min_ms: int = number(100, "ms", 1)
-    """Pause after the first Interest for a publication that found nothing; it doubles up to
-    `retry_max_ms`."""
-    retry_max_ms: int = number(8_000, "ms", 1)
-    give_up_after_ms: int = number(600_000, "ms", 1)
-    store_bytes: int = number(64 * 1024 * 1024, "bytes", 1)
-    """Own publications that are kept for others; then the oldest goes (`PublicationEvicted`)."""
-    tell_gone: bool = switch(False)
-    """Answer for own publications that are no longer kept, those of earlier lives too, that they
-    are gone (a Data of ContentType Nack), so that no member asks for `give_up_after_ms`. Only for
-    groups of this package: others may take the answer for the publication."""
-    segment_bytes: int = number(8_000, "bytes", 1)
-    """Content of one Data packet, as ndnd has it; less, where names and signature are long."""
-    segments: int = number(1_000, "segments", 1)
-    """Segments of one publication, where the naming has segments (`svs-alo`)."""
-    backlog: int = number(1_000, "events", 1)
-    """Events that wait for `events()`. Publications then wait to be fetched, others are dropped."""
-    reconnect_min_ms: int = number(100, "ms", 1)
-    reconnect_max_ms: int = number(5_000, "ms", 1)
-    freshness_ms: int | None = number(None, "ms", 0)
-    """FreshnessPeriod of own publications. They never change, and no member needs to ask for fresh
-    ones."""
+    set_strategy: Annotated[
+        bool,
+        Doc("""Ask the forwarder to bring Sync Interests to all members. Without the multicast
+        strategy a Sync Interest reaches one of them."""),
+    ] = True
+    window: Annotated[
+        int,
+        Bound(1),
+        Unit("publications"),
+        Doc("Publications of one node and bootstrap time that are fetched at a time."),
+    ] = 16
+    concurrent_fetches: Annotated[
+        int, Bound(1), Unit("Interests"), Doc("Interests for publications that are open at a time.")
+    ] = 64
+    interest_lifetime_ms: Annotated[int, Bound(1)] = 1_000
+    retry_min_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("""Pause after the first Interest for a publication that found nothing; it doubles
+        up to `retry_max_ms`."""),
+    ] = 100
+    retry_max_ms: Annotated[int, Bound(1)] = 8_000
+    give_up_after_ms: Annotated[int, Bound(1)] = 600_000
+    store_bytes: Annotated[
+        int,
+        Bound(1),
+        Doc("""Own publications that are kept for others; then the oldest goes
+        (`PublicationEvicted`)."""),
+    ] = 64 * 1024 * 1024
+    tell_gone: Annotated[
+        bool,
+        Doc("""Answer for own publications that are no longer kept, those of earlier lives too,
+        that they are gone (a Data of ContentType Nack), so that no member asks for
+        `give_up_after_ms`. Only for groups of this package: others may take the answer for the
+        publication."""),
+    ] = False
+    segment_bytes: Annotated[
+        int,
+        Bound(1),
+        Doc(
+            "Content of one Data packet, as ndnd has it; less, where names and signature are long."
+        ),
+    ] = 8_000
+    segments: Annotated[
+        int,
+        Bound(1),
+        Unit("segments"),
+        Doc("Segments of one publication, where the naming has segments (`svs-alo`)."),
+    ] = 1_000
+    backlog: Annotated[
+        int,
+        Bound(1),
+        Unit("events"),
+        Doc("""Events that wait for `events()`. Publications then wait to be fetched, others
+        are dropped."""),
+    ] = 1_000
+    reconnect_min_ms: Annotated[int, Bound(1)] = 100
+    reconnect_max_ms: Annotated[int, Bound(1)] = 5_000
+    freshness_ms: Annotated[
+        int | None,
+        Bound(0),
+        Doc("""FreshnessPeriod of own publications. They never change, and no member needs to
+        ask for fresh ones."""),
+    ] = None
 
     def __post_init__(self) -> None:
         check(self)

@@ -179,7 +179,7 @@ def test_a_clock_beyond_all_times_is_seen_to_go_back(tmp_path: Path) -> None:
 def test_options_of_another_type_are_taken_for_the_defaults(tmp_path: Path) -> None:
     """They ended the judgement in a TypeError or a division by zero."""
     lines = _Lines()
-    options = {"max_request_attempts": "5", "repair_t_max_ms": 0, "wire_profile": []}
+    options = {"repair_max_request_attempts": "5", "repair_t_max_ms": 0, "wire_profile": []}
     lines[0]["options"] = options
     for _ in range(11):
         lines.about("repair_requested", 7, message_ids=["m1"])

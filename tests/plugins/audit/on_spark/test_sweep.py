@@ -13,10 +13,12 @@ from reliable_channel_lab.plugin import register_commands
 from reliable_channel_lab.sweep import digest, execute, local_processes, read_results
 from reliable_channel_lab.sweep.execution import run_batch
 from reliable_channel_lab.sweep.on_spark import spark_executor
-from tests.plugins.lab.sweep.killed import RUNS
+from reliable_channel_lab.sweep.quiet import QuietRun
 
 from .conftest import SMALL
 from .far_away import RUNS as LONG_RUNS
+
+RUNS = [QuietRun(seed=seed, participants=3 + 17 * (seed > 3), rounds=2) for seed in range(1, 7)]
 
 
 @pytest.mark.parametrize("batch_size", [1, 4])

@@ -74,5 +74,6 @@ def push_2(sent: WakuMessage, topic: str = SHARD) -> bytes:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Return as soon as other tasks have made something true."""
-    while not condition():  # noqa: ASYNC110, virtual time
-        await anyio.sleep(0.01)
+    with anyio.fail_after(3_600):
+        while not condition():  # noqa: ASYNC110, virtual time
+            await anyio.sleep(0.05)

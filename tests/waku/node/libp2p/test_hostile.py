@@ -56,8 +56,8 @@ async def logged(caplog: pytest.LogCaptureFixture, text: str) -> None:
 
 
 def guests_of(node: EmbeddedNode) -> Guests:
-    assert node.listener is not None and node.listener.guests is not None
-    return node.listener.guests
+    assert node.network is not None and node.network.serving is not None
+    return node.network.serving.guests
 
 
 @asynccontextmanager
@@ -105,7 +105,7 @@ async def test_more_connections_from_one_address_than_allowed(
         async with socket_to(node), socket_to(node), socket_to(node) as third:
             await closed(third)
         await logged(caplog, "`connections_by_address` is 2")
-        await until(lambda: node.listener is not None and not node.listener.connections)
+        await until(lambda: node.network is not None and not node.network.connections)
         await serves(node)
 
 
@@ -368,7 +368,7 @@ async def test_connections_that_break_off_anywhere(seed: int) -> None:
         async with anyio.create_task_group() as tasks:
             for number in range(1, 12):
                 tasks.start_soon(live, number)
-        await until(lambda: node.listener is not None and not node.listener.connections)
+        await until(lambda: node.network is not None and not node.network.connections)
         assert not len(guests_of(node)) and not node.filter.criteria
         assert guests_of(node).answering_bytes == 0
         await serves(node)

@@ -1,0 +1,181 @@
+"""The node's part in the meshes of libp2p's relay: what waits to be published, and what comes."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Collection, Iterable
+from random import Random
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from waku.libp2p import InvalidInput, PeerId
+from waku.libp2p.driver import Carrier, MessageSink
+from waku.libp2p.gossipsub import GossipOptions
+from waku.node.envelope import Envelope, carried_size
+from waku.node.errors import RelayFull
+from waku.node.host import Host as Node
+from waku.node.libp2p.reports import Reports
+from waku.node.mesh import GOSSIP
+from waku.p2p.codec import decode_message, encode_message
+from waku.p2p.meshes import Meshes
+
+__all__ = ["Gossip"]
+
+PUBLISH_PER_SECOND: Final = 400
+"""go-libp2p drops larger bursts."""
+CONGESTED_S: Final = 30.0
+"""So long a message waits for a peer of its topic that takes messages; then it is dropped."""
+RPC_BYTES: Final = 1 << 20
+"""Longest RPC of the specification; where two messages are longer, those."""
+
+_log = logging.getLogger("waku.node.relay")
+
+
+class Gossip:
+    """Publishes the node's messages to relay peers, and hands it those of others.
+
+    Args:
+        node: the node around it.
+        allowed: the only peers that may take part; all if empty.
+        has_peers: True if the node keeps relay peers: messages wait for the first one. Without,
+            what no peer takes is not kept.
+        random: chooses mesh peers.
+        reports: gets a line for each peer that may not take part.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        *,
+        allowed: Collection[PeerId],
+        has_peers: bool,
+        random: Random,
+        reports: Reports,
+    ) -> None:
+        options = node.options
+        limit = options.max_message_bytes
+        gossip_options = GossipOptions(message_bytes=limit, rpc_bytes=max(RPC_BYTES, 2 * limit))
+        self.meshes: Final = Meshes(
+            gossip_options,
+            publish_per_second=PUBLISH_PER_SECOND,
+            random=random,
+            is_valid=self._is_valid,
+            on_arrived=self._arrived,
+            on_full=_behind,
+        )
+        self.sink: Final = MessageSink(gossip_options.rpc_bytes, self._take, self.meshes.refuse)
+        """What serves the streams that relay peers open."""
+        self.has_peers = has_peers
+        self._node = node
+        self._allowed = frozenset(allowed)
+        self._reports = reports
+        self._outbox: deque[Envelope] = deque()
+        self._outbox_bytes = 0
+        self._filled = anyio.Event()
+        self._is_dropping = False
+
+    async def run(self, tasks: TaskGroup) -> None:
+        """Take part in the meshes; return once peers can be met."""
+        self.follow(self._node.relay.pubsub_topics)
+        await tasks.start(self.meshes.run)
+        tasks.start_soon(self._publish_all)
+
+    def follow(self, pubsub_topics: Iterable[str]) -> None:
+        """Take part in the meshes of these topics, and of no other."""
+        wanted = frozenset(pubsub_topics)
+        for topic in wanted - self.meshes.topics:
+            self.meshes.join(topic)
+        for topic in self.meshes.topics - wanted:
+            self.meshes.leave(topic)
+
+    def meet(self, link: Carrier) -> None:
+        """Begin with a peer, unless it may not take part."""
+        if self._admits(link.peer_id):
+            self.meshes.meet(link)
+
+    def admit(self) -> None:
+        """Do nothing while there is room for a message of this node's clients.
+
+        Raises:
+            RelayFull: as many wait for relay peers as the node's options allow.
+        """
+        if self._is_full:
+            raise RelayFull(
+                f"{len(self._outbox)} messages wait for relay peers, which are away or slow; "
+                "send it again later"
+            )
+
+    def send(self, envelope: Envelope) -> None:
+        """Publish a message, now or when a peer is there; the oldest give way."""
+        if not self.has_peers and not self.meshes.subscribers(envelope.pubsub_topic):
+            return
+        if self._is_full and not self._is_dropping:
+            _log.warning("relay is slow: the oldest messages are dropped")
+        self._is_dropping = self._is_full
+        if self._is_full:
+            self._pop()
+        self._outbox.append(envelope)
+        self._outbox_bytes += _size(envelope)
+        self._filled.set()
+
+    @property
+    def _is_full(self) -> bool:
+        options = self._node.options
+        too_many = len(self._outbox) >= options.peer_queue_capacity
+        return too_many or self._outbox_bytes >= options.peer_queue_capacity_bytes
+
+    def _pop(self) -> Envelope:
+        envelope = self._outbox.popleft()
+        self._outbox_bytes -= _size(envelope)
+        return envelope
+
+    async def _publish_all(self) -> None:
+        while True:
+            while not self._outbox:
+                self._filled = anyio.Event()
+                await self._filled.wait()
+            await self.meshes.met_some()
+            envelope = self._pop()
+            if not self.meshes.subscribers(envelope.pubsub_topic):
+                continue  # no peer wants it
+            with anyio.move_on_after(CONGESTED_S) as patience:
+                data = encode_message(envelope.message)
+                await self.meshes.publish(envelope.pubsub_topic, data)
+            if patience.cancelled_caught:
+                _log.warning("relay is slow: a message on %s is dropped", envelope.pubsub_topic)
+
+    def _admits(self, peer_id: PeerId) -> bool:
+        return not self._allowed or peer_id in self._allowed
+
+    def _take(self, link: Carrier, data: bytes) -> None:
+        """Take an RPC.
+
+        Raises:
+            InvalidInput: it cannot be read, or the peer may not take part; its stream is reset.
+        """
+        if not self._admits(link.peer_id):
+            reason = "may not relay here (`relay_allow`)"
+            self._reports.note("relay", str(link.peer_id), reason)
+            raise InvalidInput(reason)
+        self.meshes.take(link, data)
+
+    def _is_valid(self, topic: str, data: bytes) -> bool:
+        try:
+            message = decode_message(data)
+        except (InvalidInput, ValueError):
+            return False
+        return bool(message.content_topic) and self._node.is_publishable(message)
+
+    def _arrived(self, topic: str, data: bytes) -> None:
+        self._node.receive(Envelope.of(topic, decode_message(data)), GOSSIP)
+
+
+def _size(envelope: Envelope) -> int:
+    return carried_size(envelope.pubsub_topic, envelope.message)
+
+
+def _behind(peer_id: PeerId) -> None:
+    _log.warning("relay peer %s is slow: messages are dropped for it", peer_id)
