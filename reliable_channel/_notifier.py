@@ -48,7 +48,8 @@ class Notifier:
         finally:
             if timer is not None:
                 timer.cancel()
-            _give_up(waiting, future)
+            if waiting:  # else it was notified
+                _give_up(waiting, future)
 
 
 def asyncio_loop() -> asyncio.AbstractEventLoop | None:

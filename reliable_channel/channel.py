@@ -31,6 +31,7 @@ from ._own_task import OwnTask
 from ._plugins.loading import registry_with
 from ._plugins.registry import Kind
 from ._plugins.resolve import make_function, make_sync_core, make_transport, make_wire_profile
+from ._resources import resources_named
 from .conversation import Participant, Request, TypedChannel
 from .conversation.codecs import PLAIN
 from .conversation.conversation import Conversation
@@ -44,6 +45,7 @@ from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
 from .runtime import (
     BudgetFile,
+    ChannelSetup,
     EventReader,
     Follower,
     Observers,
@@ -164,7 +166,8 @@ class ReliableChannel(TypedChannel[bytes]):
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._nodes = checked_addresses(node)
         self._given_transport = checked_transport(transport)
-        self._transports = [] if transport is not None else self._make_transports()
+        with resources_named(f"channel {channel_id!r} cannot be made"):
+            self._transports = [] if transport is not None else self._make_transports()
         reached = [transport] if transport is not None else self._transports
         if reached and not any(map(has_store, reached)):
             self.options = given.without_store()
@@ -302,12 +305,13 @@ class ReliableChannel(TypedChannel[bytes]):
             self._process = os.getpid()
             task = self._task = OwnTask(self._session(), self._failed)
             task.start()
-        try:
-            await task.entered()
-        except BaseException:
-            self._task = None
-            await task.leave()
-            raise
+        with resources_named(f"channel {self.channel_id!r} cannot be opened"):
+            try:
+                await task.entered()
+            except BaseException:
+                self._task = None
+                await task.leave()
+                raise
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[None]:
@@ -325,31 +329,19 @@ class ReliableChannel(TypedChannel[bytes]):
                         content_topic=self.content_topic,
                     )
                 )
-            random = Random(self.seed)
             state = await self._open_state(stack)
             transport = await self._connect(stack)
             runtime = Runtime(
+                self._setup(),
                 transport,
-                content_topic=self.content_topic,
-                channel_id=self.channel_id,
-                sender_id=self.sender_id,
-                make_core=partial(make_sync_core, self._plugins, self._sync),
-                # The seed that was drawn stands in the journal, so that a run can be repeated.
-                options=replace(self.options, seed=self.seed),
-                journal=journal,
-                now_ns=self._now_ns,
-                random=random,
-                stages=self._stages,
-                contents=content_chain(self._inner_encryption),
-                signing=self._signing,
-                require_signatures=self.options.require_signatures,
-                budget_file=self._budget_file,
                 state=state,
+                journal=journal,
                 observers=self._observers(),
-                policies=self._policies,
             )
             stack.callback(runtime.close)
-            conversation = Conversation(runtime, self.sender_id, self.options, self._preset)
+            conversation = Conversation(
+                runtime, self.channel_id, self.sender_id, self.options, self._preset
+            )
             stack.callback(conversation.close)
             runtime.begin()
             conversation.begin()
@@ -637,6 +629,23 @@ class ReliableChannel(TypedChannel[bytes]):
             make_transport(self._plugins, url, self.channel_id, self.sender_id, self._settings)
             for url in self._nodes
         ]
+
+    def _setup(self) -> ChannelSetup:
+        return ChannelSetup(
+            channel_id=self.channel_id,
+            sender_id=self.sender_id,
+            content_topic=self.content_topic,
+            # The seed that was drawn stands in the journal, so that a run can be repeated.
+            options=replace(self.options, seed=self.seed),
+            make_core=partial(make_sync_core, self._plugins, self._sync),
+            random=Random(self.seed),
+            stages=self._stages,
+            contents=content_chain(self._inner_encryption),
+            policies=self._policies,
+            signing=self._signing,
+            budget_file=self._budget_file,
+            now_ns=self._now_ns,
+        )
 
     def _observers(self) -> Observers | None:
         observers = [(one.plugin, one.call()) for one in self._plugins.registered(Kind.OBSERVER)]

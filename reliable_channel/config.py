@@ -52,7 +52,7 @@ class Setting(NamedTuple):
         return f"{self.group}.{self.name}" if self.group else self.name
 
 
-def _settings() -> Iterator[tuple[str, Setting]]:
+def _declared_settings() -> Iterator[tuple[str, Setting]]:
     for name, option in declared(ChannelOptions).items():
         if name not in GROUPS:
             yield name, Setting("", name, option)
@@ -61,7 +61,7 @@ def _settings() -> Iterator[tuple[str, Setting]]:
             yield f"{name}_{member}", Setting(name, member, one)
 
 
-SETTINGS: Final[Mapping[str, Setting]] = dict(_settings())
+SETTINGS: Final[Mapping[str, Setting]] = dict(_declared_settings())
 """Every option and every one of a group by its flat name, in the order of the reference."""
 
 

@@ -12,6 +12,7 @@ ReliableChannelError
 ├── ChannelClosed           the channel is not open: use it inside `async with`
 ├── LeftOutOfOrder          `async with` is left by another task, or before what it contains
 ├── ChannelUnavailable      opening failed: the node does not answer, or not as expected
+│   └── OutOfResources      no file descriptor or no disk space is left on this machine
 ├── SettingsError           the environment or a file has a wrong value; a ValueError, too
 ├── PluginError             a plugin cannot be loaded or used; the text names it
 ├── StateError              the state given with `state=` cannot be used
@@ -46,6 +47,7 @@ __all__ = [
     "MessageIdInUse",
     "NoAnswer",
     "NotAcknowledged",
+    "OutOfResources",
     "OutgoingBufferFull",
     "PluginError",
     "ReliableChannelError",
@@ -97,6 +99,10 @@ class LeftOutOfOrder(ReliableChannelError):
 
 class ChannelUnavailable(ReliableChannelError):
     """The channel could not be opened; the cause says which call to the node failed and why."""
+
+
+class OutOfResources(ChannelUnavailable):
+    """This machine has no file descriptor or no disk space left; the text names the limit."""
 
 
 class SettingsError(ReliableChannelError, ValueError):

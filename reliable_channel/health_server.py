@@ -5,15 +5,20 @@
     GET /health   both, with the health of every channel
 
 The body is JSON. The server needs no package besides AnyIO, and is bounded: a request of 8 KiB
-and 5 s, and 64 at a time; further connections are closed at once. A page that raises is answered
-by 500, and a process without free file descriptors accepts again later: what watches the channels
-never ends them.
+and 5 s, and 64 at a time. Of more connections, the one that has been silent for longest is closed,
+so that silence keeps no probe waiting. A page that raises is answered by 500, and a process without
+free file descriptors accepts again later: what watches the channels never ends them.
+
+A request whose `Host` has a dot, and is neither an address nor named in `allow_hosts`, is answered
+by 403: a page of the web may have made its own name point here (DNS rebinding).
 """
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
@@ -35,8 +40,10 @@ PATHS: Final = ("/livez", "/readyz", "/health")
 AT_A_TIME: Final = 64
 ACCEPT_AGAIN_S: Final = 0.2
 """Pause after a connection could not be accepted."""
+_HOST: Final = re.compile(r"(?im)^host:(.*)$")
 _REASONS: Final = {
     200: "OK",
+    403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
     500: "Internal Server Error",
@@ -57,6 +64,7 @@ async def serve_health(
     host: str = "127.0.0.1",
     port: int = 8080,
     pages: Mapping[str, Callable[[], str]] = {},
+    allow_hosts: Collection[str] = (),
     task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve the health of channels until it is cancelled; of a hub, all channels that are open.
@@ -65,22 +73,28 @@ async def serve_health(
             await tasks.start(partial(serve_health, channel, port=8080))
 
     `tasks.start` returns the port; `port=0` takes a free one. `pages` are other paths, each with a
-    function that returns the text to serve, such as `{"/metrics": prometheus_text}`.
+    function that returns the text to serve, such as `{"/metrics": prometheus_text}`. `allow_hosts`
+    are names with a dot by which probes call this server, such as `bot.example`.
 
     Raises:
         OSError: the port cannot be used.
     """
-    slots = anyio.CapacityLimiter(AT_A_TIME)
+    waiting: dict[anyio.CancelScope, None] = {}
 
     async def answer(stream: SocketStream) -> None:
+        if len(waiting) >= AT_A_TIME:
+            silent = next(iter(waiting))
+            del waiting[silent]
+            silent.cancel()
         async with stream:
-            with suppress(anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                slots.acquire_nowait()
-                try:
-                    with anyio.move_on_after(REQUEST_S):
-                        await stream.send(_answer(await _request_line(stream), sources, pages))
-                finally:
-                    slots.release()
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                with anyio.move_on_after(REQUEST_S) as scope:
+                    waiting[scope] = None
+                    try:
+                        head = await _head(stream)
+                    finally:
+                        waiting.pop(scope, None)
+                    await stream.send(_answer(head, sources, pages, allow_hosts))
 
     listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
     async with listener:
@@ -139,8 +153,8 @@ def _channels(source: "HasHealth | ChannelHub") -> Iterator[HasHealth]:
         yield from source.channels
 
 
-async def _request_line(stream: SocketStream) -> bytes:
-    """The first line of a request, once its head has arrived; empty if it is too long."""
+async def _head(stream: SocketStream) -> bytes:
+    """Return the head of a request, once it has arrived; empty if it is too long."""
     head = b""
     while b"\r\n\r\n" not in head:
         if len(head) > REQUEST_BYTES:
@@ -149,19 +163,40 @@ async def _request_line(stream: SocketStream) -> bytes:
             head += await stream.receive()
         except anyio.EndOfStream:
             break
-    return head.partition(b"\r\n")[0]
+    return head
+
+
+def _is_foreign(host: str, allow_hosts: Collection[str]) -> bool:
+    """Return True if a `Host` may be the name of a page that made it point here."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        return False  # an IPv6 address
+    name = name.partition(":")[0].removesuffix(".")
+    if "." not in name or name.endswith(".localhost") or name in allow_hosts:
+        return False
+    try:
+        ip_address(name)
+    except ValueError:
+        return True
+    return False
 
 
 def _answer(
-    request_line: bytes,
+    request: bytes,
     sources: Iterable["HasHealth | ChannelHub"],
     pages: Mapping[str, Callable[[], str]],
+    allow_hosts: Collection[str],
 ) -> bytes:
-    method, _, rest = request_line.decode("latin-1").partition(" ")
+    head = request.decode("latin-1")
+    method, _, rest = head.partition("\r\n")[0].partition(" ")
     path = rest.split(" ")[0].partition("?")[0]
     known = [*PATHS, *pages]
     kind, status, body = "application/json", 200, ""
-    if path not in known:
+    foreign = [host for host in _HOST.findall(head) if _is_foreign(host, allow_hosts)]
+    if foreign:
+        error = f"Host {foreign[0]!r} is not allowed; name it in allow_hosts"
+        status, body = 403, json.dumps({"error": error})
+    elif path not in known:
         status, body = 404, json.dumps({"error": f"GET {', '.join(known)}"})
     elif method not in ("GET", "HEAD"):
         status, body = 405, json.dumps({"error": "only GET and HEAD"})
@@ -177,9 +212,9 @@ def _answer(
             LOGGER.exception("%s cannot be served", path)
             status, body = 500, json.dumps({"error": f"{path}: {type(error).__name__}"})
     text = masked_text(body).encode()
-    head = (
+    answer = (
         f"HTTP/1.1 {status} {_REASONS[status]}\r\n"
         f"Content-Type: {kind}\r\nContent-Length: {len(text)}\r\n"
         "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
     )
-    return head.encode() + (b"" if method == "HEAD" else text)
+    return answer.encode() + (b"" if method == "HEAD" else text)

@@ -176,3 +176,20 @@ def test_a_wrong_setting_has_a_name_of_ours(
     monkeypatch.setenv(f"RELIABLE_CHANNEL_{name}", text)
     with pytest.raises(SettingsError, match=problem):
         kind.from_config(channel_id="c", sender_id="s")
+
+
+def test_one_file_serves_a_bot_and_another_participant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "channel.toml"
+    path.write_text(
+        f"[channel]\nchannel_id = 'c'\nnode = ['memory://one file']\nsender_id = 'bot'\n"
+        f"state = 'sqlite:///{tmp_path}/{{sender_id}}.db'\n"
+    )
+    monkeypatch.setenv("RELIABLE_CHANNEL_CONFIG", str(path))
+    with (
+        BlockingReliableChannel.from_config(),
+        BlockingReliableChannel.from_config(sender_id="alice") as alice,
+    ):
+        alice.send(b"hello")
+    assert {file.name for file in tmp_path.glob("*.db")} == {"bot.db", "alice.db"}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from waku.libp2p import InvalidInput, PrivateKey
-from waku.node import Listen, NodeOptions, ServiceKind
+from waku.node import Listen, ListenLimits, NodeOptions, ServiceKind
 from waku.node.identity import check_address
 
 from .records import address_in, node_key
@@ -24,6 +24,8 @@ DEFAULT_SHARDS: Final = 1
 METRICS_PORT: Final = 8008
 BODY_BYTES: Final = 16 * 1024 * 1024
 """The suite sends payloads of 10 MiB, and expects the limit of messages, not that of bodies."""
+TOPIC_BYTES: Final = 16 * 1024
+"""nwaku has no limit of its own for a topic."""
 PEER_TIMEOUT_S: Final = 15.0
 """A link outlives delays of seconds, as those of libp2p: the suite delays packets by up to 7."""
 MISSING: Final = {
@@ -70,7 +72,9 @@ class NodeFlags:
     def listen(self) -> Listen:
         """Where the node listens: others know it by another address."""
         announced = f"/ip4/{self.host}/tcp/{self.tcp_port}"
-        return Listen(("/ip4/127.0.0.1/tcp/0",), announce=(announced,), identity=self.key)
+        limits = ListenLimits(topic_bytes=TOPIC_BYTES)
+        here = ("/ip4/127.0.0.1/tcp/0",)
+        return Listen(here, announce=(announced,), identity=self.key, limits=limits)
 
     @classmethod
     def of(cls, arguments: Sequence[str], folder: Path) -> NodeFlags:

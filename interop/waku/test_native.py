@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -94,30 +95,41 @@ async def test_a_leaf_publishes_receives_and_joins_two_nodes(nodes: tuple[str, s
     assert len([event for event in events if isinstance(event, PeerConnected)]) == 2
 
 
-async def test_an_embedded_node_joins_the_mesh_of_go_waku(nodes: tuple[str, str]) -> None:
+async def test_two_embedded_nodes_share_a_mesh_with_go_waku(nodes: tuple[str, str]) -> None:
+    """A chain of go-waku and two of ours: the last one knows our other node alone."""
     options = NodeOptions(cluster_id=42, num_shards=1)
-    peer = address_of(nodes[0])
     async with (
         WakuClient(rest_of(nodes[0])) as go,
-        EmbeddedNode(options, relay_peers=[peer]) as embedded,
+        EmbeddedNode(
+            options, listen=["/ip4/127.0.0.1/tcp/0"], relay_peers=[address_of(nodes[0])]
+        ) as near,
+        EmbeddedNode(options, relay_peers=near.libp2p_addresses) as far,
     ):
         await go.relay_subscribe([SHARD])
         with anyio.fail_after(60):
-            while not embedded.mesh.followers(SHARD):  # noqa: ASYNC110
+            while (len(near.mesh_peers(SHARD)), len(far.mesh_peers(SHARD))) != (2, 1):  # noqa: ASYNC110
                 await anyio.sleep(0.1)
-        out = {b"embedded %d" % number for number in range(50)}
+        out = {b"embedded %d" % number for number in range(COUNT)}
         for payload in out:
-            embedded.publish(SHARD, message(payload))
+            far.publish(SHARD, message(payload))
         assert out <= await got_by(go, out)
-        back = {b"go %d" % number for number in range(50)}
+        back = {b"go %d" % number for number in range(COUNT)}
         for payload in back:
             await go.relay_publish(SHARD, message(payload))
-        assert embedded.archive is not None
-        query = StoreQuery(content_topics=(TOPIC,), page_size=100)
-        stored = set[bytes]()
-        with anyio.move_on_after(60):
-            while not out | back <= stored:
-                entries = embedded.archive.query(query).entries
-                stored = {e.message.payload for e in entries if e.message is not None}
-                await anyio.sleep(0.1)
-        assert stored == out | back
+        for node in (near, far):
+            assert await stored_at(node, out | back) >= out | back
+
+
+async def stored_at(node: EmbeddedNode, wanted: set[bytes]) -> set[bytes]:
+    """The payloads in the Store of a node, until all that is wanted has come."""
+    assert node.archive is not None
+    found = set[bytes]()
+    with anyio.move_on_after(60):
+        while not wanted <= found:
+            query: StoreQuery | None = StoreQuery(content_topics=(TOPIC,), page_size=100)
+            while query is not None:
+                page = node.archive.query(query)
+                found |= {one.message.payload for one in page.entries if one.message is not None}
+                query = replace(query, cursor=page.cursor) if page.cursor else None
+            await anyio.sleep(0.1)
+    return found

@@ -36,6 +36,7 @@ def expected_errors() -> dict[type[Exception], ExitCode]:
 
     from ..errors import (
         ChannelUnavailable,
+        OutOfResources,
         ReliableChannelError,
         SdsError,
         SettingsError,
@@ -43,6 +44,7 @@ def expected_errors() -> dict[type[Exception], ExitCode]:
     )
 
     return {
+        OutOfResources: ExitCode.UNUSABLE,
         ChannelUnavailable: ExitCode.NO_NODE,
         SdsError: ExitCode.USAGE,
         SettingsError: ExitCode.USAGE,

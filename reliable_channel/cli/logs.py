@@ -8,18 +8,23 @@ import typer
 from .console import PrintableFormatter
 
 Level = Literal["debug", "info", "warning", "error"]
+Format = Literal["text", "json"]
 LOGGERS: Final = ("reliable_channel", "waku")
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def log_to_stderr(level: str) -> None:
     """Write records of this level and above to standard error, one printable line each."""
-    if not logging.root.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(PrintableFormatter(_FORMAT))
-        logging.root.addHandler(handler)
+    _handle(PrintableFormatter(_FORMAT))
     for name in LOGGERS:
         logging.getLogger(name).setLevel(level.upper())
+
+
+def _handle(formatter: logging.Formatter) -> None:
+    if not logging.root.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(formatter)
+        logging.root.addHandler(handler)
 
 
 def log_options() -> list[Any]:
@@ -39,6 +44,13 @@ def _level(level: str | None) -> None:
         log_to_stderr(level)
 
 
+def _format(name: str | None) -> None:
+    if name == "json":
+        from ..json_log import JsonFormatter
+
+        _handle(JsonFormatter())
+
+
 def _flags(
     verbose: Annotated[
         int,
@@ -53,6 +65,17 @@ def _flags(
             help="Log to standard error; -vv logs every message.",
         ),
     ] = 0,
+    log_format: Annotated[
+        Format | None,
+        typer.Option(
+            is_eager=True,
+            expose_value=False,
+            callback=_format,
+            envvar="RELIABLE_CHANNEL_LOG_FORMAT",
+            metavar="FORMAT",
+            help=f"Lines of the log: {' or '.join(get_args(Format))}.",
+        ),
+    ] = None,
     log_level: Annotated[
         Level | None,
         typer.Option(

@@ -66,7 +66,11 @@ class Program(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command; an error of ours ends it in words."""
         with errors():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except typer.BadParameter as error:
+                error.message = error.message.removeprefix("Value error, ")
+                raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command of the first word.
@@ -96,8 +100,17 @@ def command_line() -> typer.Typer:
     for name, summary in STATE_COMMANDS.items():
         lazy_command(state, name, f"{__package__}.state", summary)
     app.add_typer(state, name="state", help="State files: list, check, back up, prune.")
-    add_commands_of_plugins(app)
+    if not _completes_own_command():
+        add_commands_of_plugins(app)
     return app
+
+
+def _completes_own_command() -> bool:
+    """Return True if a shell completes the arguments of a command that no plugin adds: to look for
+    plugins would take a third of the time."""
+    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    words = line.split()
+    return "_RELIABLE_CHANNEL_COMPLETE" in os.environ and len(words) > 2 and words[1] in COMMANDS
 
 
 def _show_version(wanted: bool) -> None:

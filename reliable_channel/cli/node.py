@@ -23,7 +23,7 @@ from .early_sockets import BOUND, HOST, PORT
 from .personal import data_directory
 
 if TYPE_CHECKING:
-    from waku.node import Listen
+    from waku.node import Listen, ServiceKind
 
 Texts = list[str]
 Flag = tuple[type, str, str]
@@ -53,7 +53,11 @@ LISTEN: Final[dict[str, Flag]] = {
     "known_peers": (Texts, "--known-peer", "Record (enr:…) of a node, for peers that ask."),
 }
 """Flags for fields of `Listen`."""
-SERVICES: Final = {"lightpush": "light push", "filter": "filter", "store": "Store"}
+SERVICES: Final[dict["ServiceKind", str]] = {
+    "lightpush": "light push",
+    "filter": "filter",
+    "store": "Store",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -151,9 +155,7 @@ def node(
             listen=_listen(_values(LISTEN, given)),
             relay_peers=relay_peer or (),
             service_nodes={
-                kind: given[name]  # type: ignore[misc]
-                for kind in SERVICES
-                if (name := f"{kind}_node") in given
+                kind: given[name] for kind in SERVICES if (name := f"{kind}_node") in given
             },
             started=started,
             listening=listening,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from ..errors import StateInUse, StateUnavailable
+from ..errors import ChannelUnavailable, StateInUse, StateUnavailable
 from .channel_flags import ChannelArguments
 from .console import err
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..channel import ReliableChannel
 
 _NAME: Final = "reliable-channel"
+PRIVATE: Final = 0o700
 
 
 def personal_state() -> str:
@@ -31,7 +32,10 @@ async def personal_channel(arguments: ChannelArguments) -> AsyncIterator["Reliab
     The default place belongs to the first of a person's commands; another one at the same time
     goes without, which is enough to say something.
     """
-    default = personal_state() if arguments.state is None else None
+    default = None
+    if arguments.state is None:
+        default = personal_state()
+        _make(data_directory())
     channel = arguments.channel(default_state=default)
     try:
         await channel.open()
@@ -46,10 +50,22 @@ async def personal_channel(arguments: ChannelArguments) -> AsyncIterator["Reliab
         )
         channel = arguments.channel()
         await channel.open()
+    except ChannelUnavailable as error:
+        error.add_note("`reliable-channel node` starts a node, `reliable-channel doctor` helps")
+        raise
     try:
         yield channel
     finally:
         await channel.aclose()
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StateUnavailable(
+            f"{folder} cannot be made: {error}; set XDG_DATA_HOME, or give --state"
+        ) from error
 
 
 def data_directory() -> Path:

@@ -41,9 +41,11 @@ def listed(
     as_json: AsJson = False,
 ) -> None:
     """List state files: the channel, the participant, and what is in it."""
-    from ..errors import StateError
+    from ..errors import StateError, StateUnavailable
     from ..state.files import summary
 
+    if directory is not None and not directory.is_dir():
+        raise StateUnavailable(f"{directory} is not a directory; give one with state files in it")
     for path in sorted((directory or data_directory()).rglob("*.db")):
         try:
             found = summary(path)
@@ -68,14 +70,19 @@ def listed(
 def check(file: File, as_json: AsJson = False) -> None:
     """Read every row of a file and print what is wrong with it; the exit status is 1 then."""
     from ..state.files import check as check_file
+    from ..state.files import summary
 
+    if not file.is_file():
+        summary(file)  # raises what no answer is
     problems = check_file(file)
     if as_json:
         typer.echo(json.dumps({"path": str(file), "problems": problems}))
     for problem in () if as_json else problems:
         fail(problem)
     if not problems and not as_json:
-        say(f"{file} is sound")
+        copied_at_ms = summary(file).copied_at_ms
+        copy = "" if copied_at_ms is None else f"; it is a copy of {_when(copied_at_ms)}"
+        say(f"{file} is sound{copy}")
     raise typer.Exit(ExitCode.FAILED if problems else ExitCode.DONE)
 
 

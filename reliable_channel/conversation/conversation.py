@@ -5,6 +5,7 @@ from itertools import count
 from typing import Final
 
 from .._arguments import checked_name
+from .._resources import resources_named
 from ..errors import NoAnswer, NotAcknowledged
 from ..events import AnyEvent, MessageAcknowledged, MessageReceived
 from ..options import ChannelOptions
@@ -29,8 +30,16 @@ class Conversation:
         preset: the name of the channel's preset, for errors.
     """
 
-    def __init__(self, runtime: Runtime, sender_id: str, options: ChannelOptions, preset: str):
+    def __init__(
+        self,
+        runtime: Runtime,
+        channel_id: str,
+        sender_id: str,
+        options: ChannelOptions,
+        preset: str,
+    ) -> None:
         self.runtime = runtime
+        self._channel_id = channel_id
         self._options = options
         self._preset = preset
         self._outcomes = Outcomes()
@@ -64,7 +73,8 @@ class Conversation:
         """Accept a message, unless one was under this key before."""
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)
-        accepted = await self.runtime.send(payload, idempotency_key)
+        with resources_named(f"channel {self._channel_id!r} cannot send"):
+            accepted = await self.runtime.send(payload, idempotency_key)
         return Request(accepted.request_id, accepted.message_ids, self.acknowledged)
 
     async def acknowledged(self, request: Request, within_s: float | None) -> None:

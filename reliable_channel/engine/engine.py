@@ -257,7 +257,7 @@ class Engine:
         self, segments: Sequence[bytes], now_ns: int, idempotency_key: str | None = None
     ) -> Accepted:
         """Accept a message, unless one was under this key."""
-        if (accepted := self.accepted_before(idempotency_key)) is not None:
+        if idempotency_key is not None and (accepted := self._idempotency.get(idempotency_key)):
             return accepted
         message_ids: list[str] = []
         logged: list[Logged] = []
@@ -502,7 +502,9 @@ class Engine:
         self._events, self._accepted = [], None
         if self.unwritten is not None and not self.unwritten.add(step):
             return ()
-        return self._due([step])
+        for each in outgoing:
+            self.outbox.put(each)
+        return [step]
 
     def begin_write(self, now_ms: int, *, at_once: bool = False) -> Changes | None:
         """What to write in one transaction, or None; `end_write` must follow in any case."""
@@ -527,19 +529,15 @@ class Engine:
             elif step.accepted is not None:
                 self._withdraw(step.accepted, reason)
                 withdrawn = True
-        self._due(due)
+        for step in due:
+            for outgoing in step.outgoing:
+                self.outbox.put(outgoing)
         if withdrawn or any(reports):
             self._events += filter(None, reports)
             due += self.end_step(now_ms)
         return due
 
     # -- inside ------------------------------------------------------------------------------------
-
-    def _due(self, steps: list[Step]) -> list[Step]:
-        for step in steps:
-            for outgoing in step.outgoing:
-                self.outbox.put(outgoing)
-        return steps
 
     def _withdraw(self, accepted: Accepted, failure: StateError) -> None:
         """Take back an own message that could not be written: it did not go out, nor did anything

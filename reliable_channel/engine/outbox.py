@@ -54,7 +54,8 @@ class Outbox:
         """Heaps."""
         self._had_turn = dict.fromkeys(_IN_TURNS, 0)
         """When a kind had its turn last, in turns."""
-        self._queued: set[tuple[OutgoingKind, str]] = set()
+        self.queued: set[tuple[OutgoingKind, str]] = set()
+        """What waits, by kind and message id; open to read."""
         self._newest: dict[OutgoingKind, deque[Outgoing]] = {kind: deque() for kind in _NEWEST}
         self._added = self._turns = 0
         self.in_hand = 0
@@ -65,7 +66,7 @@ class Outbox:
 
     def __contains__(self, message_id: str) -> bool:
         """Whether a message of the application waits here, for the first time or again."""
-        queued = self._queued
+        queued = self.queued
         return (OutgoingKind.CONTENT, message_id) in queued or (
             OutgoingKind.RETRY,
             message_id,
@@ -75,14 +76,14 @@ class Outbox:
         """Add a message, unless the same is waiting."""
         kind = outgoing.kind
         key = (kind, outgoing.message_id)
-        if key in self._queued:
+        if key in self.queued:
             return
         if (newest := self._newest.get(kind)) is not None:
             if len(newest) >= _NEWEST[kind]:
                 self._discard(newest.popleft())
             newest.append(outgoing)
         self._added += 1
-        self._queued.add(key)
+        self.queued.add(key)
         heapq.heappush(self._waiting[kind], Item(self._added, outgoing))
 
     @property
@@ -100,7 +101,7 @@ class Outbox:
         if outgoing.kind is not OutgoingKind.CONTENT:
             self._turns += 1
             self._had_turn[outgoing.kind] = self._turns
-        self._queued.discard((outgoing.kind, outgoing.message_id))
+        self.queued.discard((outgoing.kind, outgoing.message_id))
         if (newest := self._newest.get(outgoing.kind)) is not None:
             newest.remove(outgoing)
         self.in_hand += 1
@@ -119,7 +120,7 @@ class Outbox:
             if len(newest) >= _NEWEST[outgoing.kind]:
                 return
             newest.appendleft(outgoing)
-        self._queued.add((outgoing.kind, outgoing.message_id))
+        self.queued.add((outgoing.kind, outgoing.message_id))
         heapq.heappush(self._waiting[outgoing.kind], item)
 
     def waiting(self) -> dict[str, int]:
@@ -141,4 +142,4 @@ class Outbox:
         items = self._waiting[outgoing.kind]
         items[:] = [item for item in items if item.outgoing is not outgoing]
         heapq.heapify(items)
-        self._queued.discard((outgoing.kind, outgoing.message_id))
+        self.queued.discard((outgoing.kind, outgoing.message_id))

@@ -5,12 +5,14 @@ from .event_stream import EventReader
 from .follower import Follower
 from .observers import Observers
 from .runtime import Runtime
+from .setup import ChannelSetup
 from .stages import chain, content_chain
 from .state_writer import OpenState, open_state
 from .sync_status import SyncStatus
 
 __all__ = [
     "BudgetFile",
+    "ChannelSetup",
     "EventReader",
     "Follower",
     "Observers",

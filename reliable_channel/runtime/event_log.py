@@ -73,11 +73,20 @@ class EventLog:
     def __init__(self, channel_id: str, sender_id: str) -> None:
         self._name = f"channel {channel_id!r}, participant {sender_id!r}"
         self._is_open = False
+        self._causes: dict[str, str] = {}
+        """By the components that do not work."""
         self._extra = {"channel_id": channel_id, "sender_id": sender_id}
 
     def event(self, event: AnyEvent) -> None:
         """Log an event. Without a handler for its level, this is one look-up."""
         level = LEVELS.get(type(event), logging.DEBUG)
+        if isinstance(event, TransportDegraded):
+            # One dead node is one warning, though it ends sending, receiving and Store.
+            cause = event.reason.rpartition(": ")[2]
+            level = logging.INFO if cause in self._causes.values() else level
+            self._causes[event.component] = cause
+        elif isinstance(event, TransportRecovered):
+            self._causes.pop(event.component, None)
         if LOGGER.isEnabledFor(level):
             self._write(level, described(event), event.wire_name)
 

@@ -79,12 +79,13 @@ class EventStream:
         size = content_bytes(event)
         self._buffer.append((event, end, size))
         self._buffer_bytes += size
-        if self._is_over_limit():
+        if len(self._buffer) > self._limit or self._buffer_bytes > BUFFER_LIMIT_BYTES:
             self._trim()
             while self._is_over_limit():
                 self._shelve_oldest()
             self._notice_slow_readers()
-        self._changed.notify()
+        if self._changed.waiting:
+            self._changed.notify()
 
     def read(self, *, confirm: bool = True) -> "EventReader":
         """A reader of all events from now on, and first of those without a reader so far."""
@@ -132,7 +133,8 @@ class EventStream:
             if (event := self._from_backlog(reader)) is not None:
                 return event
         event, reader.place, _ = self._buffer[reader.place.events - self._start.events]
-        self._claim(reader)
+        if reader.claims and reader.place > self._unread:
+            self._unread = reader.place
         return event
 
     def _join(self, reader: "EventReader") -> "EventReader":

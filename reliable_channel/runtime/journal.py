@@ -340,8 +340,9 @@ def _line(values: dict[str, object]) -> bytes:
 
 
 def _named(value: object) -> str:
-    """An option that is a function, by its name."""
-    return getattr(value, "__qualname__", type(value).__qualname__)
+    """Return the name of an option that is a function or a wire profile."""
+    name: str = getattr(value, "name", type(value).__qualname__)
+    return getattr(value, "__qualname__", name)
 
 
 def _check_format(path: Path) -> None:

@@ -73,7 +73,7 @@ class Publisher:
             if not len(outbox):
                 driver.drained.notify()
             await self._more()
-        if outbox.first is not None:
+        if outbox.queued:
             driver.to_send.notify_one()
         if engine.limit is not None:
             try:

@@ -3,16 +3,12 @@
 from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
 from functools import partial
-from random import Random
-from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
 
-from .._contracts.signing import Signing
 from .._message_log import Log
-from .._monotonic_wall_clock import MonotonicWallClock
 from ..config import flat
 from ..diagnostics import JournalDegraded, ReaderFellBehind
 from ..engine.engine import Engine, is_restart, spent_in
@@ -20,18 +16,16 @@ from ..engine.rate_limit import Budget
 from ..engine.requests import Accepted
 from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
-from ..engine.sync_core import CoreContext, Policies, SyncCore
+from ..engine.sync_core import CoreContext
 from ..errors import StateCorrupt
 from ..events import AnyEvent
 from ..explanation import Explanation
 from ..health import ChannelHealth
-from ..options import ChannelOptions
 from ..sds.changes import NO_RECORDER, Recorder
 from ..sds.log.archive import NO_ARCHIVE
 from ..sds.log.entry import LogEntry
 from ..transport.base import Transport, has_store, nodes_of
 from .backlog import Backlog
-from .budget_file import BudgetFile
 from .driver import Driver
 from .event_log import EventLog
 from .event_stream import EventReader, EventStream
@@ -40,7 +34,7 @@ from .health import Health, watch_nodes
 from .listener import Intake, Listener
 from .observers import Observers
 from .publisher import CONCURRENCY, Publisher
-from .stages import ContentStages, Stages
+from .setup import ChannelSetup
 from .state_writer import OpenState, StateWriter
 from .store_client import StoreClient
 from .task_context import TaskContext
@@ -60,69 +54,57 @@ class Runtime:
 
     def __init__(
         self,
+        setup: ChannelSetup,
         transport: Transport,
         *,
-        content_topic: str,
-        channel_id: str,
-        sender_id: str,
-        make_core: Callable[[CoreContext], SyncCore],
-        options: ChannelOptions,
-        journal: "Journal | None",
-        now_ns: Callable[[], int],
-        random: Random,
-        stages: Stages,
-        contents: ContentStages | None = None,
-        signing: Signing | None = None,
-        require_signatures: bool = False,
-        budget_file: BudgetFile | None = None,
         state: OpenState | None = None,
+        journal: "Journal | None" = None,
         observers: Observers | None = None,
-        policies: Policies | None = None,
     ) -> None:
-        self.options = options
+        self._setup = setup
+        self.options = options = setup.options
         self._transport = transport
         self._journal = journal
-        self._contents = contents
+        self._contents = setup.contents
         self._state = state
         self._listen_from_ms = 0
         self._holds: Callable[[AnyEvent], bool] = lambda event: False
-        # Somebody's own clock, such as virtual time, need not keep pace with the computer's.
-        elapsed_ns = monotonic_ns if now_ns is time_ns else lambda: 0
-        clock = MonotonicWallClock(now_ns, elapsed_ns)
-        now_ms, policies = clock() // 1_000_000, policies or Policies()
+        clock, random = setup.clock(), setup.random
+        now_ms = clock() // 1_000_000
         self._asks_store = options.asks_store and has_store(transport)
         recorder = NO_RECORDER if state is None else Recorder()
-        core = make_core(
+        core = setup.make_core(
             CoreContext(
-                channel_id,
-                sender_id,
+                setup.channel_id,
+                setup.sender_id,
                 options,
                 now_ms=now_ms,
                 random=random.random,
                 recorder=recorder,
                 archive=NO_ARCHIVE if state is None else state.archive,
-                signing=signing,
-                require_signatures=require_signatures,
-                policies=policies,
+                signing=setup.signing,
+                require_signatures=options.require_signatures,
+                policies=setup.policies,
                 repair_on_demand=True,
                 has_store=self._asks_store,
             )
         )
+        budget_file = setup.budget_file if state is None else None
         if state is not None:
-            budget_file, spent = None, spent_in(state.saved.tables)
+            spent = spent_in(state.saved.tables)
         else:
             spent = None if budget_file is None else budget_file.load()
         self.engine = Engine(
             core,
             options,
-            policies.repair,
-            participant_id=sender_id,
+            setup.policies.repair,
+            participant_id=setup.sender_id,
             now_ms=now_ms,
             random=random,
             has_store=self._asks_store,
             recorder=recorder,
             archive=None if state is None else state.archive,
-            opens_contents=contents is not None,
+            opens_contents=setup.contents is not None,
             notes_log=journal is not None,
             spent=spent,
         )
@@ -132,9 +114,7 @@ class Runtime:
             confirm=None if state is None else self._confirm_read,
             fell_behind=self._fell_behind,
         )
-        self._content_topic, self._channel_id = content_topic, channel_id
-        self._sender_id = sender_id
-        self._log = EventLog(channel_id, sender_id)
+        self._log = EventLog(setup.channel_id, setup.sender_id)
         self._driver = driver = Driver(
             self.engine,
             self._stream,
@@ -151,16 +131,13 @@ class Runtime:
             driver.now_ms,
             driver.emit,
             ("send", "receive", "store") if self._asks_store else ("send", "receive"),
-            content_topic=content_topic,
+            content_topic=setup.content_topic,
             enough_nodes=options.redundancy,
         )
-        intake = Intake(driver, stages)
+        intake = Intake(driver, setup.stages)
         wiring = TaskContext(driver, transport, health, writer, random.random)
         self._publisher = Publisher(
-            wiring,
-            stages,
-            wall_ns=now_ns,  # Store refuses what is stamped otherwise
-            budget_file=budget_file,
+            wiring, setup.stages, wall_ns=setup.now_ns, budget_file=budget_file
         )
         self._store_client = StoreClient(wiring, intake)
         self._listener = Listener(wiring, intake)
@@ -208,7 +185,7 @@ class Runtime:
         start(self._driver.run, name="timer")
         start(watch_nodes, self._transport, self._health, name="node_watch")
         start(self._listen, tasks, name="listener")
-        self._log.opened(self._content_topic, nodes_of(self._transport))
+        self._log.opened(self._setup.content_topic, nodes_of(self._transport))
 
     async def _listen(self, tasks: TaskGroup) -> None:
         """Emit what is unconfirmed from before a restart, so that nothing new overtakes it; then
@@ -367,8 +344,8 @@ class Runtime:
             names = ", ".join(status.different_from)
             warnings.append(f"the log differs from that of {names}{lost}")
         return ChannelHealth(
-            channel_id=self._channel_id,
-            sender_id=self._sender_id,
+            channel_id=self._setup.channel_id,
+            sender_id=self._setup.sender_id,
             live=True,
             ready=not problems,
             problems=tuple(problems),

@@ -150,8 +150,10 @@ class BloomLayout:
     def probes_of(self, pair: HashPair) -> "Probes":
         """The same of an id whose hashes are known."""
         flip = self.form.byte_flip
-        positions = spread(pair, self.hash_count, self.bit_count)
-        return [(i >> 3 ^ flip, 1 << (i & 7)) for i in positions]
+        found = []
+        for i in spread(pair, self.hash_count, self.bit_count):
+            found.append((i >> 3 ^ flip, 1 << (i & 7)))  # noqa: PERF401 - a frame less
+        return found
 
     def holds(self, words: bytes, pair: HashPair) -> bool:
         """Whether each bit of an id is set. Most ids are not there and the first bit shows it, so

@@ -71,6 +71,9 @@ def kind_of(lamport_timestamp: int | None, content: bytes | None) -> MessageKind
     return None if lamport_timestamp is None else MessageKind.SYNC
 
 
+_CONTENT, _SYNC, _EPHEMERAL = MessageKind.CONTENT, MessageKind.SYNC, MessageKind.EPHEMERAL
+
+
 @value
 class Message:
     """An SDS message. `None` is an absent field, which is not the same as an empty one but in the
@@ -100,7 +103,9 @@ class Message:
     @property
     def kind(self) -> MessageKind | None:
         """The kind, or None where neither a Lamport timestamp nor content is there."""
-        return kind_of(self.lamport_timestamp, self.content)
+        if self.content:
+            return _EPHEMERAL if self.lamport_timestamp is None else _CONTENT
+        return None if self.lamport_timestamp is None else _SYNC
 
     @property
     def causal_ids(self) -> Sequence[str]:

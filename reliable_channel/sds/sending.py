@@ -57,7 +57,8 @@ class Sender:
             raise OutgoingBufferFull(
                 f"{limit} own messages wait for an acknowledgement; send again later"
             )
-        self._check_content(content)
+        if state.profile.max_content_bytes is not None:
+            self._check_content(content)
         message_id = self._next_id(content, now_ms, timestamp_ns)
         if message_id in state.log or message_id in state.outgoing_buffer.entries:
             raise MessageIdInUse(
@@ -187,7 +188,9 @@ class Sender:
             is_tuned=state.tuner is not None and has_filter,
         )
         history = state.causal_tail.encoded(is_sync=is_sync)
-        data = self._signed(state.profile.codec.assemble(message, history))
+        data = state.profile.codec.assemble(message, history)
+        if self._signing is not None:
+            data = sign_message(self._signing, data)
         if content is not None:
             self._check_length(content, data, hint=LONGER)
             if state.heads is not None:

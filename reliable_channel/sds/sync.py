@@ -150,7 +150,8 @@ class SyncTimer:
             self._latest_ms = now_ms + schedule.patience * delay_ms
         elif schedule.patience:
             due_ms = min(due_ms, max(now_ms, self._latest_ms))
-        self._plan(due_ms)
+        self.due_ms = due_ms
+        self._agenda.plan(Slot.SYNC, due_ms)
 
     def prompt(self, now_ms: int) -> None:
         """A participant lacks what a sync message of ours would name; by default that changes

@@ -1,15 +1,21 @@
 """From a URL to a state store."""
 
+import re
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote
 
 from .._contracts.state_store import StateStore
 
 if TYPE_CHECKING:
     from .sqlite import Durability
 
+_URL: Final = re.compile(
+    r"sqlite:///(?P<path>[^?]+)(\?durability=(?P<durability>process|power))?", re.IGNORECASE
+)
+_PLACEHOLDER: Final = re.compile(r"\{(channel|sender)_id\}")
 LONGEST_NAME: Final = 250
 """Bytes of a name in a path: file systems take 255, less the `.lock` beside a file. (Where that is
 the longest one beside it; a longer one, `.commits`, may fail: then less is noticed.)"""
@@ -25,27 +31,31 @@ def memory_store() -> StateStore:
 
 
 def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore:
-    """`sqlite:///path`, or `sqlite:////path` for an absolute one; `?durability=power` as well.
+    """Return the store of `sqlite:///path`, or of `sqlite:////path` for an absolute one.
 
-    `{channel_id}` and `{sender_id}` in the path stand for those of the channel, percent-encoded, so
-    that one URL serves many; ids that make a name too long end in a hash.
+    The path is taken as it is: `#` and `%` stand for themselves. `?durability=power` may follow.
+    `{channel_id}` and `{sender_id}` stand for those of the channel, percent-encoded, so that one
+    URL serves many. Ids that make a name too long end in a hash. Folders that are named by ids are
+    made, and the others must exist.
 
     Raises:
-        ValueError: it is not of that form.
+        ValueError: the URL has another form.
     """
-    parts = urlsplit(url)
-    path, values = unquote(parts.path[1:]), dict(parse_qsl(parts.query))
-    durability = values.pop("durability", "process")
-    if parts.netloc or not path or values or durability not in ("process", "power"):
+    matched = _URL.fullmatch(url)
+    if matched is None:
         raise ValueError(
             "`state` must be sqlite:///relative/path or sqlite:////absolute/path, with "
-            f"?durability=power to outlive a loss of power (got {url!r})"
+            "?durability=power to outlive a loss of power, and without other question marks "
+            f"(got {url!r}); for such a path give SqliteStateStore(Path(…))"
         )
-    path = "/".join(_expanded(name, channel_id, sender_id) for name in path.split("/"))
-    kind: Durability = "power" if durability == "power" else "process"
+    names = matched["path"].split("/")
+    fixed = list(takewhile(lambda name: not _PLACEHOLDER.search(name), names))
+    folder = Path("/".join([*fixed, ""])) if len(fixed) < len(names) - 1 else None
+    path = Path("/".join(_expanded(name, channel_id, sender_id) for name in names))
+    durability: Durability = "power" if matched["durability"] == "power" else "process"
     from .sqlite import SqliteStateStore
 
-    return SqliteStateStore(Path(path), durability=kind)
+    return SqliteStateStore(path, durability=durability, folder=folder)
 
 
 def _expanded(name: str, channel_id: str, sender_id: str) -> str:

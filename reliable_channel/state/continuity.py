@@ -25,6 +25,8 @@ from .ownership import PRIVATE_FILE, inode_of
 from .rows import checksum, verified
 
 TABLE = "state_file"
+COPIED_AT_MS = "copied_at_ms"
+"""When a copy was made that no channel has opened yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class Continuity:
             ("closed", 0),
         ):
             put(connection, name, value)
+        connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (COPIED_AT_MS,))
         self._noted = self._count.commits
         self.count(connection)
         connection.execute("COMMIT")
@@ -146,7 +149,7 @@ class Continuity:
             return ""
         commits = change_log.ChangeLog().read(connection, self._path, noted_commits(found))
         self._count = _Count(str(found["file_id"]), commits)
-        has_wal = Path(f"{self._path}-wal").exists()
+        has_wal = Path(f"{self._path}-wal").exists() or COPIED_AT_MS in found
         lacks = self._lacks(beside, left_open=not found["closed"] and not has_wal)
         return lacks.reason if lacks else ""
 
@@ -230,3 +233,9 @@ def put(connection: sqlite3.Connection, name: str, value: Value) -> None:
         f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?)",
         (name, value, checksum(TABLE, (name, value))),
     )
+
+
+def copied_at_ms(connection: sqlite3.Connection, path: Path) -> int | None:
+    """Return when a file was made as a copy, if no channel has opened it since."""
+    found = values(connection, path).get(COPIED_AT_MS)
+    return found if isinstance(found, int) else None

@@ -30,6 +30,9 @@ from .sqlite_archive import BUSY_TIMEOUT_S, log_entries, state_error
 BESIDE: Final = ("-wal", "-shm")
 """Files that belong to the content of a state file."""
 PAGE: Final = 1_000
+EVICTED_AT_A_TIME: Final = 100
+PAGES_AT_A_TIME: Final = 64
+"""Pages that `prune` gives back before the WAL is emptied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class StateSummary:
     writes: int
     in_use: bool
     modified_at_ms: int
+    copied_at_ms: int | None = None
+    """When `backup` made this copy; None if it is none, or a channel has opened it since."""
 
 
 def summary(path: Path) -> StateSummary:
@@ -80,6 +85,7 @@ def summary(path: Path) -> StateSummary:
             writes=writes,
             in_use=in_use,
             modified_at_ms=path.stat().st_mtime_ns // 1_000_000,
+            copied_at_ms=continuity.copied_at_ms(connection, path),
         )
 
 
@@ -151,18 +157,28 @@ def backup(path: Path, copy: Path) -> None:
 
 
 def _copy(connection: sqlite3.Connection, path: Path) -> None:
-    """Copy to a new file; remove it where that fails."""
+    """Copy to a new file, which is there once it is whole and on the disk."""
+    part = Path(f"{path}.part")
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, PRIVATE_FILE))
+        _remove(part)
+        os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL, PRIVATE_FILE))
         try:
-            with closing(sqlite3.connect(path)) as target:
+            with closing(sqlite3.connect(part, isolation_level=None)) as target:
                 connection.backup(target)
-        except BaseException:
-            for end in ("", "-journal"):
-                Path(f"{path}{end}").unlink(missing_ok=True)
-            raise
+                continuity.put(target, continuity.COPIED_AT_MS, time.time_ns() // 1_000_000)
+                target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.rename(path)
+        finally:
+            _remove(part)
     except (OSError, sqlite3.Error) as error:
         raise StateUnavailable(f"{path} cannot be written: {error}") from error
+
+
+def _remove(path: Path) -> None:
+    for end in ("", "-journal", *BESIDE):
+        Path(f"{path}{end}").unlink(missing_ok=True)
 
 
 def restore(copy: Path, path: Path) -> Path | None:
@@ -211,21 +227,33 @@ def prune(path: Path, *, older_than_ms: int) -> tuple[int, int]:
         StateError: the file cannot be used.
     """
     before = summary(path)
+    with _reading(path) as connection:  # little by little: the disk may have no room for more
+        older = connection.execute(
+            "SELECT lamport_timestamp FROM log WHERE lamport_timestamp < ? ORDER BY 1",
+            (older_than_ms,),
+        )
+        steps_ms = [at_ms for (at_ms,) in older.fetchall()[::EVICTED_AT_A_TIME]]
     recorder, store = Recorder(), SqliteStateStore(path)
     saved = store.open(Identity(before.channel_id, before.sender_id, before.wire_profile))
     archive = store.archive()
     try:
         log = MessageLog(maxsize, recorder=recorder, archive=archive)
         log.restore_from(saved.tables, saved.newest)
-        log.forget_before(older_than_ms)
-        if changes := recorder.take():
-            store.write(changes)
+        for below_ms in (*steps_ms, older_than_ms):
+            log.forget_before(below_ms)
+            if changes := recorder.take():
+                store.write(changes)
     finally:
         archive.close()
         store.close()
-    with _owned(path), _errors(path), closing(sqlite3.connect(path)) as connection:
-        connection.execute("VACUUM")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with (
+        _owned(path),
+        _errors(path),
+        closing(sqlite3.connect(path, isolation_level=None)) as connection,
+    ):
+        while connection.execute("PRAGMA freelist_count").fetchone()[0]:
+            connection.execute(f"PRAGMA incremental_vacuum({PAGES_AT_A_TIME})").fetchall()
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     after = summary(path)
     return before.messages - after.messages, before.size_bytes - after.size_bytes
 

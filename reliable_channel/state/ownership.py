@@ -19,7 +19,6 @@ if sys.platform == "linux":
     from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 
 PRIVATE_FILE: Final = 0o600
-PRIVATE_DIRECTORY: Final = 0o700
 Inode = tuple[int, int]
 """Device and inode: one for each file, however many names it has."""
 
@@ -49,7 +48,8 @@ class Ownership:
             StateUnavailable: it cannot be opened or made.
         """
         try:
-            self._path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+            if not self._path.parent.is_dir():  # which a lock file's library would make
+                raise NotADirectoryError(f"{self._path.parent} is not a folder; make it first")
             self._beside.acquire(timeout=0)
             self._note(inode_of(self._path))
             # Before it is open: closing it again would release the locks of another channel here.

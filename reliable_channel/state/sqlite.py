@@ -33,6 +33,7 @@ from .sqlite_archive import BUSY_TIMEOUT_S, SqliteArchive, id_hash, log_entries,
 
 Durability = Literal["process", "power"]
 _SYNCHRONOUS: Final[dict[Durability, str]] = {"process": "NORMAL", "power": "FULL"}
+PRIVATE_DIRECTORY: Final = 0o700
 WRITER_CACHE_KIB: Final = 16_384
 QUICK_CHANGES: Final = 300
 """A transaction that changes more rows and log entries is no quick one."""
@@ -43,19 +44,25 @@ QUICK_BYTES: Final = 64 * 1024
 class SqliteStateStore:
     """The state of one participant in one file.
 
-    `durability` says what it outlives: the `process`, or a loss of `power` as well, for which every
-    transaction waits for the disk.
+    Args:
+        path: the file; its folder must exist.
+        durability: what it outlives: the `process`, or a loss of `power` as well, for which every
+            transaction waits for the disk.
+        folder: below this one, folders of the path are made (mode 0700).
     """
 
     blocking = True
     outlives_channel = True
 
-    def __init__(self, path: Path, *, durability: Durability = "process") -> None:
+    def __init__(
+        self, path: Path, *, durability: Durability = "process", folder: Path | None = None
+    ) -> None:
         if durability not in get_args(Durability):
             raise ValueError(f"`durability` must be 'process' or 'power' (got {durability!r})")
         # SQLite puts the WAL beside what a symbolic link leads to; so do we with all else.
         self.path = Path(os.path.realpath(path))
         self._wal = Path(f"{self.path}-wal")
+        self._folder = folder
         self._durability: Durability = durability
         self._ownership = Ownership(self.path)
         self._continuity = Continuity(self.path)
@@ -77,6 +84,9 @@ class SqliteStateStore:
             StateInUse, StateUnavailable, StateCorrupt, StateMismatch, StateVersionTooNew: the text
                 says what to do.
         """
+        if self._folder is not None and self._folder.is_dir():
+            with self._errors():
+                self.path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         self._ownership.take()
         try:
             with self._errors():
@@ -178,7 +188,9 @@ class SqliteStateStore:
         schema.examine(self.path)
         self._connection = connection = self._connect()
         is_new = not schema.version(connection)
-        if not is_new:
+        if is_new:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # for `prune`
+        else:
             schema.check_whole(connection, self.path)
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         schema.migrate(connection)

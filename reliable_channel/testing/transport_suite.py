@@ -96,8 +96,8 @@ class TransportSuite:
         """Its methods, and whether there is a Store."""
         async with self.network() as make:
             transport = make(SETTINGS)
-            assert isinstance(transport, Transport)
-            assert has_store(transport) == self.has_store
+            assert isinstance(transport, Transport), f"{transport!r} lacks a method of Transport"
+            assert has_store(transport) == self.has_store, "`has_store` differs from the suite's"
 
     async def test_hashes_agree_between_participants(self) -> None:
         """The same message has one hash, and each other one another."""
@@ -115,7 +115,7 @@ class TransportSuite:
             assert [e.message_hash for e in envelopes[:4]] == [
                 e.message_hash for e in envelopes[4:]
             ]
-            assert len({e.message_hash for e in envelopes}) == 4
+            assert len({e.message_hash for e in envelopes}) == 4, "different messages have one hash"
             assert {len(e.message_hash) for e in envelopes} == {HASH_BYTES}
             assert envelopes[3].payload == b"one"
             assert (envelopes[3].timestamp_ns, envelopes[3].meta) == (1, b"meta")
@@ -130,7 +130,8 @@ class TransportSuite:
             again = await published(transports[0], envelopes, listeners)
             for listener in listeners:
                 assert_once(listener.received, envelopes, again)
-                assert {message.source for message in listener.received} == {Source.LIVE}
+                sources = {message.source for message in listener.received}
+                assert sources == {Source.LIVE}, "what `receive` returns needs Source.LIVE"
 
     async def test_the_longest_message_arrives_and_a_longer_one_is_refused(self) -> None:
         """Permanently: `retryable` is False. Or it arrives."""
@@ -142,7 +143,7 @@ class TransportSuite:
                 try:
                     await alice.publish(envelope(alice, bytes(5_000_000)))
                 except TransportError as error:
-                    assert not error.retryable
+                    assert not error.retryable, "a message that is too long must not be retryable"
 
     async def test_ephemeral_messages_arrive(self) -> None:
         """As others do."""
@@ -218,7 +219,8 @@ class TransportSuite:
             await bob.aclose()
             await published(alice, [envelope(alice, b"after")], listeners)
             with anyio.move_on_after(0.2), suppress(TransportError):
-                assert not (await bob.receive()).messages
+                messages = (await bob.receive()).messages
+                assert not messages, "`receive` returned messages after `aclose`"
             with anyio.fail_after(PATIENCE_S), suppress(TransportError):
                 await bob.publish(envelope(bob, b"too late"))
 
@@ -251,8 +253,9 @@ class TransportSuite:
                 return
             found = await eventually(lambda: bob.by_hash([bytes(HASH_BYTES), *hashes]), 60)
             assert_once(found, wanted)
-            assert {message.source for message in found} == {Source.STORE}
-            assert await bob.by_hash([]) == []
+            sources = {message.source for message in found}
+            assert sources == {Source.STORE}, "what `by_hash` returns needs source=Source.STORE"
+            assert await bob.by_hash([]) == [], "no hashes must find no messages"
 
     async def test_the_store_gives_what_was_published_by_time(self) -> None:
         """Oldest first, both ends included, and nothing that is ephemeral."""
@@ -297,7 +300,8 @@ class TransportSuite:
             with anyio.fail_after(PATIENCE_S):
                 for channel in channels:
                     await heard(channel, 10)
-            assert channels[0].log_digest() == channels[1].log_digest()
+            digests = [channel.log_digest() for channel in channels]
+            assert digests[0] == digests[1], "two channels over the transport have different logs"
 
     @asynccontextmanager
     async def participants(self, count: int) -> AsyncIterator[list[Transport]]:

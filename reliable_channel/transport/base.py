@@ -118,6 +118,9 @@ class Transport(Protocol):
     async def receive(self) -> Batch:
         """Wait for what arrives; an empty batch is a sign of life.
 
+        After `aclose` it raises, or returns an empty batch. Messages that a Store returned have
+        `source=Source.STORE`, in `by_hash` and `by_time`, and all others `Source.LIVE`.
+
         Raises:
             TransportError: the subscription is broken; `receive` again mends it where it can.
         """

@@ -165,7 +165,8 @@ class MemoryTransport:
     def arrive(self, received: Received) -> None:
         """Take what was broadcast."""
         self._arrived.append(received)
-        self._came.notify()
+        if self._came.waiting:
+            self._came.notify()
 
 
 _named: WeakValueDictionary[tuple[str, str], MemoryNetwork] = WeakValueDictionary()
@@ -180,7 +181,7 @@ def named_transport(url: str, settings: WakuSettings) -> MemoryTransport:
         ValueError: it has no name.
     """
     parts = urlsplit(url)
-    if not parts.netloc or parts.path or parts.query:
+    if not parts.netloc or parts.path or parts.query or parts.fragment:
         raise ValueError(f"`node` must be memory://name (got {url!r})")
     network = _named.setdefault((parts.netloc, settings.content_topic), MemoryNetwork())
     return network.transport(url)

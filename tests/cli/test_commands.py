@@ -284,4 +284,4 @@ def test_a_node_that_cannot_listen_for_want_of_packages() -> None:
         [sys.executable, "-c", WITHOUT_LIBP2P], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 4
-    assert ended.stderr.startswith("error: listening for libp2p peers needs more packages: pip ")
+    assert ended.stderr.startswith("error: libp2p peers need more packages: pip ")

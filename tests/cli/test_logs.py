@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from . import forked
@@ -29,6 +31,11 @@ def test_twice_verbose_logs_messages_and_requests_but_no_payload(address: str) -
 
 def test_without_the_flag_there_is_no_log(address: str) -> None:
     assert sent(*flags(address, "logs", "alice"))[1] == []
+
+
+def test_the_log_is_json_on_request(address: str) -> None:
+    _, lines = sent("-v", "--log-format", "json", *flags(address, "logs", "alice"))
+    assert [json.loads(line)["event"] for line in lines] == ["opened", "closed"]
 
 
 def test_an_unknown_level_is_named() -> None:

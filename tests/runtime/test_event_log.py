@@ -107,3 +107,16 @@ async def test_a_channel_logs_its_life(caplog: pytest.LogCaptureFixture) -> None
     assert messages[-1] == "channel 'general', participant 'alice': closed"
     assert any("message_sent" in message for message in messages)
     assert SECRET.decode() not in caplog.text
+
+
+def test_one_dead_node_is_one_warning(log: EventLog, caplog: pytest.LogCaptureFixture) -> None:
+    dead = "POST /relay: ConnectError: nobody listens"
+    caplog.set_level(logging.INFO, "reliable_channel")
+    log.event(TransportDegraded("send", f"no node is connected: {dead}"))
+    log.event(TransportDegraded("store", f"GET /store: {dead}"))
+    log.event(TransportDegraded("receive", "the subscription is gone"))
+    for component in ("send", "store", "receive"):
+        log.event(TransportRecovered(component, 5))
+    log.event(TransportDegraded("store", f"GET /store: {dead}"))
+    levels = [r.levelno for r in caplog.records if "transport_degraded" in r.getMessage()]
+    assert levels == [logging.WARNING, logging.INFO, logging.WARNING, logging.WARNING]

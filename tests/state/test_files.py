@@ -2,12 +2,13 @@
 
 import json
 import resource
+import shutil
 import sqlite3
+import subprocess
 from base64 import b64decode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from shutil import copyfile
 from typing import Any
 
 import pytest
@@ -104,14 +105,14 @@ async def test_a_copy_of_another_participant_or_a_damaged_one_is_not_restored(
     with pytest.raises(StateUnavailable, match="that of 'bob'"):
         files.restore(other, path)
     damaged = tmp_path / "damaged.db"
-    copyfile(path, damaged)
+    shutil.copyfile(path, damaged)
     with closing(sqlite3.connect(damaged)) as connection:
         connection.execute("UPDATE log SET content = x'00'")
         connection.commit()
     with pytest.raises(StateCorrupt, match="checksum"):
         files.restore(damaged, path)
     assert files.summary(path).messages == 1
-    assert files.restore(path, tmp_path / "new" / "alice.db") is None
+    assert files.restore(path, tmp_path / "new.db") is None
 
 
 @pytest.fixture
@@ -170,12 +171,68 @@ def copy_without_room(path: Path, copy: Path) -> None:
     assert files.summary(path).messages == 1
 
 
+async def test_a_copy_made_in_use_is_sound_and_its_next_owner_knows_that_it_is_one(
+    path: Path, tmp_path: Path
+) -> None:
+    copy, again = tmp_path / "copy.db", tmp_path / "again.db"
+    async with alice(path) as channel:
+        await send(channel, "before")
+        files.backup(path, copy)
+        await send(channel, "after")
+    files.backup(copy, again)
+    for one in (copy, again):
+        assert files.check(one) == []
+        assert files.summary(one).copied_at_ms is not None
+    async with alice(copy) as channel:
+        async for event in channel.events():
+            if isinstance(event, StateRolledBack):
+                break
+    assert files.summary(copy).copied_at_ms is None
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 32 MiB."""
+    (disk := tmp_path / "disk").mkdir()
+    mount = ("mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", disk)
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this user mounts no disk")
+    yield disk
+    subprocess.run(("umount", "--lazy", disk), check=True)
+
+
+async def test_pruning_gives_space_back_on_a_disk_with_no_room_for_a_second_file(
+    small_disk: Path,
+) -> None:
+    path = small_disk / "alice.db"
+    async with alice(path) as channel:
+        await send(channel, *("x" * 10_000 for _ in range(200)))
+        await send(channel, "kept")
+        middle = channel.log()[-1].lamport_timestamp
+    size = path.stat().st_size
+    fill(small_disk, shutil.disk_usage(small_disk).free - 1_500_000)
+    with pytest.raises(StateUnavailable, match="cannot be written"):
+        files.backup(path, small_disk / "copy.db")
+    evicted, freed = files.prune(path, older_than_ms=middle)
+    assert evicted == 200 and freed > 1_900_000
+    assert path.stat().st_size < size - 1_900_000
+    assert "copy.db" not in names(small_disk) and files.check(path) == []
+
+
+def names(disk: Path) -> str:
+    return " ".join(path.name for path in disk.iterdir())
+
+
+def fill(disk: Path, size_bytes: int) -> None:
+    (disk / "something").write_bytes(bytes(size_bytes))
+
+
 async def test_a_wal_without_its_file_is_not_applied_to_a_copy(path: Path, tmp_path: Path) -> None:
     async with alice(path) as channel:
         await send(channel, "before")
         files.backup(path, tmp_path / "copy.db")
         await send(channel, "after")
-        wal = copyfile(f"{path}-wal", tmp_path / "wal")
+        wal = shutil.copyfile(f"{path}-wal", tmp_path / "wal")
     restore_beside(wal, path, tmp_path / "copy.db")
 
 

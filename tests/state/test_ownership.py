@@ -91,7 +91,7 @@ def test_no_other_name_opens_it_twice_in_two_processes(tmp_path: Path) -> None:
 def test_what_is_made_is_readable_to_its_owner_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        store = SqliteStateStore(tmp_path / "new" / "state.db")
+        store = SqliteStateStore(tmp_path / "new" / "state.db", folder=tmp_path)
         store.open(ALICE)
         modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.rglob("*")}
         store.close()

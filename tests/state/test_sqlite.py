@@ -99,14 +99,6 @@ def test_text_that_a_disk_changed_is_damage(tmp_path: Path) -> None:
         store.open(ALICE)
 
 
-def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "state.db"
-    store = SqliteStateStore(path)
-    store.open(ALICE)
-    store.close()
-    assert path.is_file()
-
-
 def test_a_path_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StateUnavailable, match=r"state\.db"):

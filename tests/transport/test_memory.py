@@ -1,9 +1,11 @@
 """The network in memory, and the transport that loses on purpose."""
 
+from typing import Any
+
 import anyio
 import pytest
 
-from reliable_channel import BlockingReliableChannel, ChannelUnavailable
+from reliable_channel import BlockingReliableChannel, ChannelUnavailable, ReliableChannel
 from reliable_channel.transport import (
     LossyTransport,
     MemoryNetwork,
@@ -164,12 +166,10 @@ def test_a_share_outside_0_to_1_is_refused(wrong: float) -> None:
 
 
 def test_a_named_network_is_for_one_event_loop_and_says_so() -> None:
-    def channel(sender_id: str) -> BlockingReliableChannel:
-        return BlockingReliableChannel("memory://here", channel_id="general", sender_id=sender_id)
-
-    with channel("alice") as alice:
+    arguments: dict[str, Any] = {"node": "memory://here", "channel_id": "general"}
+    with BlockingReliableChannel(sender_id="alice", **arguments) as alice:
         alice.send(b"hello")
+        with BlockingReliableChannel(sender_id="bob", **arguments):
+            pass  # blocking channels share an event loop
         with pytest.raises(ChannelUnavailable, match="memory://here is in use in another thread"):
-            channel("bob").__enter__()
-    with channel("bob"):
-        pass
+            anyio.run(ReliableChannel(sender_id="carol", **arguments).open)

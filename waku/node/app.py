@@ -46,6 +46,8 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MAX_CLIENT_ID_CHARACTERS: Final = 128
 
+SAFE: Final = ("node", "description")
+"""Tags of routes of which a GET changes nothing."""
 _CLIENT_ID: Final = CLIENT_ID_HEADER.lower().encode()
 _NO_CONTENT_TYPE: Final = Answer(400, b"Invalid content type", HTML)
 _TOO_LARGE: Final = Answer.text(413, "")
@@ -106,18 +108,26 @@ class NodeApp:
         await send(
             {"type": "http.response.start", "status": answer.status, "headers": answer_headers}
         )
-        await send({"type": "http.response.body", "body": answer.body})
+        body = b"" if method == "HEAD" else answer.body
+        await send({"type": "http.response.body", "body": body})
 
     async def _answer(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Answer:
         raw_path = scope["raw_path"].decode("latin-1")
-        found = self.router.find(scope["method"], raw_path)
-        route, path_values = found or (None, ())
+        route, path_values = self._found(scope["method"], raw_path)
         body, answer = await self._answer_by(route, path_values, scope, headers, receive)
         method, path = ("", "other") if route is None else (route.method, route.path)
         self._node.metrics.answered(
             method, path, answer.status, request_bytes=len(body), answer_bytes=len(answer.body)
         )
         return answer
+
+    def _found(self, method: str, raw_path: str) -> tuple[Route | None, tuple[str, ...]]:
+        """The route of a path. HEAD has that of a GET, if that changes nothing: reading messages
+        empties a cache."""
+        found = self.router.find("GET" if method == "HEAD" else method, raw_path)
+        if found is None or (method == "HEAD" and found[0].tag not in SAFE):
+            return None, ()
+        return found
 
     async def _answer_by(
         self,

@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Final
 
 from waku.models import HASH_BYTES, StorePage, StoreQuery, WakuMessage
-from waku.node.envelope import MAX_META_BYTES
 from waku.node.errors import PublishRefused, RelayFull, StoreUnavailable
 from waku.node.host import Host
-from waku.node.services import Criterion, ServiceRefused, Subscriber
+from waku.node.services import Criterion, ServiceRefused, Subscriber, refuse_unreadable
 from waku.node.sharding import GENERATION, NoShard
 from waku.node.store import ArchiveUnavailable, CursorNotFound, QueryTooLong
 
@@ -38,10 +37,7 @@ class LocalServices:
         node = self._node
         _offered(node.options.lightpush)
         pubsub_topic = pubsub_topic or self._shard_for(message.content_topic)
-        if len(message.meta) > MAX_META_BYTES:
-            # What nwaku's client makes of a service node that cannot decode the request.
-            reason = 'decode_rpc_failure: (kind: InvalidLengthField, field: "meta")'
-            raise ServiceRefused(500, "response failure, requestId mismatch", legacy=reason)
+        refuse_unreadable(message)
         itself = int(node.options.self_service and node.relay.follows(pubsub_topic))
         try:
             node.check_size(message)

@@ -291,7 +291,15 @@ ul {{ margin: .2rem 0; font-size: .9rem }}
 </html>
 """
 
+
+async def what_it_is(node: ServedNode, request: Request) -> Answer:
+    """GET /: a person that opens the address, or a probe, learns what it reached."""
+    what = f"This is a Waku node, {node.agent}. /docs describes its REST API, /health its state."
+    return Answer.text(200, what + "\n")
+
+
 ROUTES: Final = (
+    Route("GET", "/", what_it_is, "Say what this is", "description"),
     Route("GET", "/openapi.json", openapi_json, "Describe this API", "description", answer="any"),
     Route("GET", "/docs", page, "Describe this API to people", "description"),
 )

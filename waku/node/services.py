@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from waku.models import StorePage, StoreQuery, WakuMessage
-from waku.node.envelope import Envelope
+from waku.node.envelope import MAX_META_BYTES, Envelope
 
 __all__ = [
     "Criterion",
@@ -19,6 +19,7 @@ __all__ = [
     "ServiceRefused",
     "Services",
     "Subscriber",
+    "refuse_unreadable",
 ]
 
 ServiceKind: TypeAlias = Literal["filter", "lightpush", "store"]
@@ -41,6 +42,17 @@ class ServiceRefused(Exception):
         self.status = status
         self.description = description
         self.legacy = description if legacy is None else legacy
+
+
+def refuse_unreadable(message: WakuMessage) -> None:
+    """Do nothing for a message that a service node can decode.
+
+    Raises:
+        ServiceRefused: in the words of nwaku's client about one with a long `meta`.
+    """
+    if len(message.meta) > MAX_META_BYTES:
+        reason = 'decode_rpc_failure: (kind: InvalidLengthField, field: "meta")'
+        raise ServiceRefused(500, "response failure, requestId mismatch", legacy=reason)
 
 
 class Subscriber(Protocol):

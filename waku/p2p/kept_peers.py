@@ -8,7 +8,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
@@ -51,6 +51,8 @@ class _Candidate:
     rest_ms: int = FIRST_REST_MS
     rest_until_ms: int = 0
     is_kept: bool = False
+    hurry: anyio.Event = field(default_factory=anyio.Event)
+    """Set to dial without the rest of the pause."""
 
 
 class KeptPeers:
@@ -168,6 +170,12 @@ class KeptPeers:
         if self._name(candidate):
             self._tasks.start_soon(self._keep, candidate)
 
+    def hurry(self, peer_id: PeerId) -> None:
+        """Dial a named peer that is away without waiting for the rest of its pause."""
+        for candidate in self._named:
+            if candidate.peer_id == peer_id:
+                candidate.hurry.set()
+
     def accepted(self, link: Link) -> None:
         """Serve a peer that dialled us, until its connection is over; one of another network is
         left alone."""
@@ -242,7 +250,9 @@ class KeptPeers:
                 candidate.rest_until_ms, candidate.is_kept = now_ms() + pause_ms, False
                 self._wake.set()
                 return
-            await anyio.sleep(pause_ms / 1_000)
+            candidate.hurry = anyio.Event()
+            with anyio.move_on_after(pause_ms / 1_000):
+                await candidate.hurry.wait()
 
     def _link_to(self, candidate: _Candidate) -> Link | None:
         """The connection to a peer, which it may have dialled; None where there is none."""

@@ -1,9 +1,11 @@
 """The fixtures. What they need is imported when a test uses them."""
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+
+from . import VirtualTime
 
 if TYPE_CHECKING:
     from .channels import Channels
@@ -19,7 +21,7 @@ async def channels(anyio_backend: object) -> "AsyncIterator[Channels]":
 
 
 @pytest.fixture
-def virtual_time() -> tuple[str, dict[str, Any]]:
+def virtual_time() -> VirtualTime:
     """A backend for `anyio_backend` whose clock jumps: waits take no time.
 
     Only for tests without sockets and threads, such as those with `channels`.

@@ -4,46 +4,39 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 
-from .audits import (
-    MESSAGE,
-    absent,
-    alike,
-    findings_alone,
-    findings_between,
-    orphaned,
-    rows_of_kind,
-    table,
-    without_journal,
-)
-from .check import judge, nobody
+from .audits import WHOSE, compare, context_of, rows_of_kind, table, values_of
+from .check import behind, cases
+from .clocks import clocks_apart
 from .evidence import MAX_STEPS, Evidence, Rank, Step, lives, shown_by, worst
-from .facts import Acknowledgement, Delivery, Dispatch, Lag, Outcome
-from .findings import SETTLE_MS, Finding, HeardSender, Orphan
-from .journals import journal_files, participants
-from .promises import not_judged, reasons
+from .facts import Acknowledgement, Delivery, Dispatch, Outcome
+from .findings import Coverage, Finding, Orphan
+from .journals import group_of, journal_files
+from .promises import (
+    Compared,
+    Context,
+    compare_messages,
+    disordered,
+    invented,
+    twice_at_a_time,
+    unequal_logs,
+    unknowns,
+)
 from .replay import Life
-from .schemas import FACT, FACTS, MANY
-from .sources.batches import rows_of
-from .sources.fact_batches import rows_in
 from .verdict import MAX_FINDINGS, SetAside, Verdict, counted
 
+_WHOSE_TYPES: Final = ("channel_id string", "participant_id string", "life long")
 MAX_GATHERED: Final = 250_000
 """Facts that are compared in this process, in some 200 MB: what is planned and compiled to compare
 them by Spark takes more than half a minute of CPU time, however few they are."""
 _COMPARED: Final[dict[str, type[Any]]] = {
-    kind.__name__: kind
-    for kind in (
-        *(Life, Delivery, Outcome, Acknowledgement, Dispatch, Lag, Finding, HeardSender, Orphan),
-    )
+    kind.__name__: kind for kind in (*(Delivery, Outcome, Acknowledgement, Dispatch, Orphan),)
 }
 
 
@@ -51,11 +44,13 @@ def read_facts(
     spark: SparkSession,
     paths: Sequence[str | Path],
     *,
-    settle_ms: int = SETTLE_MS,
+    settle_ms: int | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
     """What the journals in files and directories say; kept, as audits look at it many times."""
-    reader = spark.read.format("sds_facts").option("settle_ms", settle_ms)
+    reader = spark.read.format("sds_facts")
+    if settle_ms is not None:
+        reader = reader.option("settle_ms", settle_ms)
     return _load(reader, paths, partitions).persist()
 
 
@@ -70,40 +65,46 @@ def verdict(
     facts: DataFrame,
     paths: Iterable[str | Path] = (),
     *,
-    settle_ms: int = SETTLE_MS,
+    settle_ms: int | None = None,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Verdict:
-    """The judgement of facts; `paths` are searched for files without a participant.
+    """Judge facts; `paths` are searched for files that are not read.
 
-    Digests are compared first, and only channels whose logs differ are looked at closer: here,
-    where they have at most `MAX_GATHERED` facts together, and else by Spark.
+    Digests are compared first, and only channels whose logs differ are looked at closer: here, if
+    they have at most `MAX_GATHERED` facts together, and else in the tasks of Spark.
     """
     progress("reading the journals")
     kinds = rows_of_kind(facts)
-    lives = _row(
-        table(facts, "Life").agg(
-            F.count_distinct("channel_id", "participant_id").alias("participants"),
-            F.count("*").alias("lives"),
-            F.count_distinct("channel_id", "log_digest").alias("logs"),
-        )
-    )
+    context = context_of(facts, settle_ms)
     progress("comparing the participants")
-    compared = _compared(facts, kinds, settle_ms)
-    unheard = sorted(tuple(row) for row in without_journal(facts).collect())
-    judged, unknown = _judged(facts, unheard)
+    broken, first, compared, messages = _compared(facts, context)
+    alone, first_alone = _listed(table(facts, "Finding"))
+    lives = context.lives
+    broken, first = _both(
+        (broken, first),
+        (alone, first_alone),
+        counted([*twice_at_a_time(lives), *clocks_apart(lives, context.offsets)]),
+        counted([*unequal_logs(lives, _logs_of(facts, lives))]),
+    )
+    coverage = _coverage(facts)
     aside = [SetAside(*row) for row in table(facts, "SetAside").collect()]
-    _, nobodys = participants(journal_files(paths)) if paths else ([], [])
+    aside += group_of(journal_files(paths)).set_aside if paths else []
+    deeds = table(facts, "Deed").groupBy("what").agg(F.sum("times").alias("times")).collect()
     return Verdict(
-        **lives,
-        messages=compared.messages,
+        participants=len({life[:2] for life in lives}),
+        lives=len(lives),
+        logs=len({(life.channel_id, life.log_digest) for life in lives}),
+        messages=messages,
         deliveries=kinds.get("Delivery", 0),
         on_the_way=compared.on_the_way,
-        judged=judged,
-        unknown=unknown,
-        without_journal=unheard,
-        broken=compared.broken,
-        findings=compared.findings,
-        set_aside=sorted([nobody(path) for path in nobodys] + aside),
+        behind=behind(compared),
+        judged=cases(coverage, broken),
+        unknown=unknowns(coverage, context, compared.unjudged),
+        without_journal=context.unheard,
+        broken=broken,
+        findings=first,
+        set_aside=sorted(aside),
+        misbehaviour={row.what: row.times for row in deeds},
     )
 
 
@@ -133,95 +134,92 @@ def evidence(
     return shown_by(shown, lives((Rank(row.rank), Step(*row[1:])) for row in rows), paths)
 
 
-class _Compared(NamedTuple):
-    """What comes of comparing participants."""
-
-    messages: int
-    on_the_way: int
-    broken: dict[str, int]
-    findings: list[Finding]
-    """Of each audit the first ones."""
+Counts = tuple[dict[str, int], list[Finding]]
+"""How many findings each audit has, and the first ones of each."""
 
 
-def _compared(facts: DataFrame, kinds: Mapping[str, int], settle_ms: int) -> _Compared:
-    """All that was broken, in facts of so many of each kind."""
-    same = alike(table(facts, "Life")).persist()
-    messages = _row(same.agg(F.coalesce(F.sum("messages"), F.lit(0)).alias("n")))["n"]
-    differing = facts.join(F.broadcast(same), "channel_id", "left_anti")
-    rows = sum(rows_of_kind(differing.where(F.col("fact").isin(list(_COMPARED)))).values())
-    if table(differing, "Life").isEmpty():
-        compared = _Compared(messages, 0, *_listed(_of_each(facts, kinds)))
-    elif rows <= MAX_GATHERED:
-        here = judge(gather(differing), participants=0, settle_ms=settle_ms)
-        those_alike = facts.join(F.broadcast(same), "channel_id", "left_semi")
-        broken, first = _listed(_of_each(those_alike, kinds))
-        both = Counter(broken) + Counter(here.broken)
-        _, first = counted([*first, *here.findings])
-        broken = {audit: both[audit] for audit in sorted(both)}
-        compared = _Compared(messages + here.messages, here.on_the_way, broken, first)
-    else:
-        # Spark finds these again wherever the same tables are asked for below.
-        unpacked = [table(differing, kind).persist() for kind in MANY if kind != "Said"]
-        messages += table(differing, "Delivery").select(*MESSAGE).distinct().count()
-        missing = absent(differing, settle_ms).persist()
-        found = _of_each(facts, kinds).unionByName(findings_between(differing, missing))
-        on_the_way = missing.where("not is_due").count()
-        compared = _Compared(messages, on_the_way, *_listed(found))
-        for each in (missing, *unpacked):
-            each.unpersist()
-    same.unpersist()
-    return compared
-
-
-def _of_each(facts: DataFrame, kinds: Mapping[str, int]) -> DataFrame:
-    found = findings_alone(facts)
-    return found.unionByName(orphaned(facts)) if kinds.get("Orphan") else found
-
-
-def gather(facts: DataFrame) -> defaultdict[type, list[Any]]:
-    """What `check.judge` compares, as values in this process: for few facts."""
-    given = facts.where(F.col("fact").isin(list(_COMPARED))).toArrow()
-    found: defaultdict[type, list[Any]] = defaultdict(list)
-    for name, kind in _COMPARED.items():
-        rows = given.filter(pc.equal(given["fact"], name))
-        for values in rows_of(_of_kind(name, rows)):
-            found[kind].append(kind(*values))
-    return found
-
-
-def _of_kind(kind: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The columns of facts that are all of one kind."""
-    names = FACTS[kind].names
-    if kind in MANY:
-        every = zip(rows["channel_id"].to_pylist(), rows["many"].to_pylist(), strict=True)
-        yield from (rows_in(kind, *each, names) for each in every)
-        return
-    rare = pc.list_flatten(rows["rare"])
-    columns = (rows[name] if name in FACT.names else pc.struct_field(rare, name) for name in names)
-    yield from pa.table(dict(zip(names, columns, strict=True))).to_batches()
-
-
-def _judged(
-    facts: DataFrame, unheard: list[tuple[Any, ...]]
-) -> tuple[dict[str, int], dict[str, str]]:
-    """How many cases each audit looked at, and why what is unknown is so."""
-    judged = table(facts, "Coverage")
-    cases = {
-        (row.channel_id, row.audit): row.cases
-        for row in judged.groupBy("channel_id", "audit")
-        .agg(F.sum("cases").alias("cases"))
-        .collect()
+def _compared(
+    facts: DataFrame, context: Context
+) -> tuple[dict[str, int], list[Finding], Compared, int]:
+    """All that was broken between participants, what could not be judged, and how many messages
+    there are."""
+    same = {
+        channel_id: lives[0].entries
+        for channel_id, lives in _by_channel(context.lives).items()
+        if len({life.participant_id for life in lives}) > 1
+        and len({life.log_digest for life in lives}) == 1
+        and all(life.is_whole and not life.impostors for life in lives)
     }
-    first = F.min(F.struct("channel_id", "participant_id", "life", "why")).alias("first")
-    rows = judged.where("why is not null").groupBy("audit").agg(first).collect()
-    why = {row.audit: not_judged(row.first.participant_id, row.first.why) for row in rows}
-    participants = F.count_distinct("participant_id").alias("participants")
-    journals = table(facts, "Life").groupBy("channel_id").agg(participants).collect()
-    totals = Counter[str]()
-    for (_, audit), number in cases.items():
-        totals[audit] += number
-    known = {row.channel_id: row.participants for row in journals}
-    return dict(totals), why | reasons(known, cases, unheard)
+    messages = sum(same.values())
+    orphans = values_of(facts, {"Orphan": Orphan})[Orphan]
+    alike, _ = compare_messages(context, (), (), (), [x for x in orphans if x.channel_id in same])
+    if len(same) == len({life.channel_id for life in context.lives}):
+        return *counted(alike.findings), Compared(unjudged=alike.unjudged), messages
+    rows = facts.sparkSession.createDataFrame([(each,) for each in same], "channel_id string")
+    differing = facts.join(F.broadcast(rows), "channel_id", "left_anti") if same else facts
+    kinds = rows_of_kind(differing.where(F.col("fact").isin([*_COMPARED])))
+    if sum(kinds.values()) <= MAX_GATHERED:
+        gathered = values_of(differing, _COMPARED)
+        found, false = compare_messages(
+            context,
+            gathered[Delivery],
+            gathered[Outcome],
+            gathered[Acknowledgement],
+            gathered[Orphan],
+        )
+        findings = [*found.findings, *invented(false, gathered[Dispatch])]
+        broken, first = counted(findings)
+        messages += len({(each.channel_id, each.message_id) for each in gathered[Delivery]})
+    else:
+        broken, first, found, number = compare(differing, context)
+        messages += number
+    for audit, reason in alike.unjudged.items():
+        found.add_reason(audit, reason)
+    return *_both((broken, first), counted(alike.findings)), found, messages
+
+
+def _by_channel(lives: Iterable[Life]) -> dict[str, list[Life]]:
+    channels: defaultdict[str, list[Life]] = defaultdict(list)
+    for life in lives:
+        channels[life.channel_id].append(life)
+    return channels
+
+
+def _logs_of(facts: DataFrame, lives: Sequence[Life]) -> list[Delivery]:
+    """The logs whose order must be compared entry by entry: few, if any."""
+    wanted = {life[:3] for model, others in disordered(lives) for life in (model, *others)}
+    if not wanted:
+        return []
+    rows = facts.sparkSession.createDataFrame(sorted(wanted), ", ".join(_WHOSE_TYPES))
+    logs = table(facts, "Delivery").join(F.broadcast(rows), [*WHOSE], "left_semi")
+    return [Delivery(*row) for row in logs.select(*Delivery._fields).collect()]
+
+
+def _coverage(facts: DataFrame) -> list[Coverage]:
+    """What each audit looked at in each channel, and the first reason why it could not judge."""
+    covered = table(facts, "Coverage")
+    first = F.min(F.when(F.col("why").isNotNull(), F.struct("participant_id", "life", "why")))
+    sums = covered.groupBy("channel_id", "audit").agg(
+        F.sum("cases").alias("cases"), first.alias("first")
+    )
+    return [
+        Coverage(
+            row.channel_id,
+            row.first.participant_id if row.first else "",
+            row.first.life if row.first else 0,
+            row.audit,
+            row.cases,
+            row.first.why if row.first else None,
+        )
+        for row in sums.collect()
+    ]
+
+
+def _both(*parts: Counts) -> Counts:
+    """Findings of several kinds together."""
+    total = sum((Counter(broken) for broken, _ in parts), Counter[str]())
+    _, first = counted([each for _, some in parts for each in some])
+    return {audit: total[audit] for audit in sorted(total)}, first
 
 
 def _load(
@@ -241,9 +239,3 @@ def _listed(found: DataFrame) -> tuple[dict[str, int], list[Finding]]:
     first = sorted(Finding(*row) for row in rows.select(*Finding._fields).collect())
     found.unpersist()
     return {audit: broken[audit] for audit in sorted(broken)}, first
-
-
-def _row(frame: DataFrame) -> dict[str, Any]:
-    (row,) = frame.collect()
-    values: dict[str, Any] = row.asDict()
-    return values

@@ -1,32 +1,66 @@
-"""The promises of `promises.py` as DataFrames, for logs that do not fit into memory.
+"""Facts as DataFrames, and the comparison of participants whose facts do not fit into memory.
 
-All begin with a table of facts (`sds_facts`), of which `table` picks one kind. Large comparisons
-compare digests first, and look closer only at participants that differ.
+`table` picks one kind of the facts (`sds_facts`). `compare` gives each task all there is of some
+messages, and everything about lives, clocks and gaps; there `promises.compare_messages` judges
+them, as it does in one process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial, reduce
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from .clocks import AHEAD, BEHIND, MAX_OFFSET_MS
-from .findings import NOBODY_HAS_IT, Audit
-from .promises import ANOTHER_MESSAGE, LOST, NEVER, NO_JOURNAL_KNOWS, NOT_SENT
-from .schemas import FACT, FACTS, FINDING, MANY
-from .sources.batches import arrow_schema
+from .clocks import clock_offsets
+from .facts import Acknowledgement, Delivery, Dispatch, Lag, Outcome
+from .findings import Audit, Finding, Gap, HeardSender, Orphan
+from .promises import Compared, Context, compare_messages, invented
+from .replay import Life
+from .schemas import DELIVERY, FACT, FACTS, FINDING, MANY
+from .sources.batches import arrow_schema, batch, rows_of
 from .sources.by_channel import by_channel, packed
-from .sources.fact_batches import each_unpacked, repacked, unpacked
+from .sources.fact_batches import each_unpacked, repacked, rows_in, unpacked
+from .verdict import counted
 
 WHOSE: Final = ("channel_id", "participant_id", "life")
 MESSAGE: Final = ("channel_id", "message_id")
 MAX_LIGHT: Final = 250_000
 """Rows of a table that is sent to all tasks: 50 MB of ids and times, which a heap of 1 GB takes."""
+BUCKET_ROWS: Final = 100_000
+"""Facts of some messages that one task compares, in some 100 MB."""
+BUCKET: Final = StructType(
+    [
+        StructField("channel_id", StringType()),
+        StructField("bucket", LongType()),
+        StructField("fact", StringType()),
+        StructField("many", BinaryType()),
+    ]
+)
+"""Facts about some messages, on their way to where they are compared."""
+JUDGED_BUCKET: Final = StructType(
+    [StructField("kind", StringType()), *FINDING.fields, StructField("held", DELIVERY)]
+)
+"""What comes of comparing them."""
+_OF_MESSAGES: Final[dict[str, type[Any]]] = {
+    kind.__name__: kind for kind in (Delivery, Acknowledgement, Outcome, Orphan)
+}
+_COUNT: Final = "count"
+_FALSE: Final = "false"
+_UNJUDGED: Final = "unjudged"
+_BEHIND: Final = "behind"
+"""Kinds of rows of a judged bucket, beside findings: how many findings, messages and pairs on the
+way there are; a copy of a message that was not sent; why something cannot be judged; who lacks how
+many messages (`life`), and since when."""
+MESSAGES: Final = "messages"
+ON_THE_WAY: Final = "on_the_way"
 
 
 def table(facts: DataFrame, kind: str, *names: str, own: bool | None = None) -> DataFrame:
@@ -68,31 +102,12 @@ def alike(lives: DataFrame) -> DataFrame:
             (F.min(log) == F.max(log)).alias("is_one_log"),
             (F.min(whose) != F.max(whose)).alias("is_of_several"),
             F.bool_and("is_whole").alias("is_whole"),
+            F.bool_or(F.col("impostors") > 0).alias("has_impostors"),
             F.max("entries").alias("messages"),
         )
-        .where("is_one_log and is_of_several and is_whole")
+        .where("is_one_log and is_of_several and is_whole and not has_impostors")
         .select("channel_id", "messages")
     )
-
-
-def findings_alone(facts: DataFrame) -> DataFrame:
-    """What was broken, as far as each participant shows it, or its clock."""
-    parts = table(facts, "Finding"), twice_at_a_time(table(facts, "Life")), clocks_apart(facts)
-    return reduce(DataFrame.unionByName, parts)
-
-
-def findings_between(facts: DataFrame, missing: DataFrame) -> DataFrame:
-    """What was broken between participants, in channels that are not `alike`; with what is
-    `absent`."""
-    lives, deliveries = table(facts, "Life"), table(facts, "Delivery")
-    parts = (
-        missing.where("is_due").select(*FINDING.names),
-        acknowledged_and_lost(facts),
-        invented(facts),
-        ids_of_several(deliveries),
-        unequal_logs(lives, deliveries),
-    )
-    return reduce(DataFrame.unionByName, parts)
 
 
 def messages(deliveries: DataFrame) -> DataFrame:
@@ -110,252 +125,6 @@ def messages(deliveries: DataFrame) -> DataFrame:
             *MESSAGE,
             F.col("first.at_ms").alias("accepted_ms"),
             *(F.col(f"first.{name}") for name in columns),
-        )
-    )
-
-
-def incomplete(lives: DataFrame, deliveries: DataFrame) -> DataFrame:
-    """The lives that have not all messages of their channel, by a digest of their ids."""
-    digest = (F.count("*").alias("messages"), F.bit_xor(F.xxhash64("message_id")).alias("digest"))
-    whole = deliveries.select(*MESSAGE).distinct().groupBy("channel_id").agg(*digest)
-    own = deliveries.groupBy(*WHOSE).agg(*digest)
-    complete = own.join(whole, ["channel_id", "messages", "digest"], "left_semi")
-    return lives.join(complete, [*WHOSE], "left_anti")
-
-
-def absent(facts: DataFrame, settle_ms: int) -> DataFrame:
-    """Messages that were accepted, wanted by a participant that was there, and are not in its log.
-
-    `is_due` is false where it is too early to say. A message whose failure was reported to
-    its sender does not count, nor does one that was `not_sent`.
-    Times are corrected by what clocks are certainly ahead.
-    """
-    lives, deliveries = table(facts, "Life"), table(facts, "Delivery")
-    outcomes = table(facts, "Outcome")
-    failures = outcomes.where("is_failure").select(
-        "channel_id", F.col("message_id").alias("first_segment_id")
-    )
-    failed = deliveries.join(failures, ["channel_id", "first_segment_id"], "left_semi")
-    lost = outcomes.where("not is_failure").select(*WHOSE, "message_id", F.lit(LOST).alias("lost"))
-    what = F.coalesce("lost", F.lit(NEVER))
-    owed = messages(deliveries).join(failed, [*MESSAGE], "left_anti")
-    owed = owed.join(not_sent(facts), [*MESSAGE], "left_anti")
-    ahead = certain_offsets(facts).select("channel_id", "participant_id", "ahead_ms")
-    clock = ["channel_id", "participant_id"]
-    owed = (
-        owed.join(ahead, clock, "left")
-        .withColumn("true_ms", F.col("accepted_ms") - F.coalesce("ahead_ms", F.lit(0)))
-        .withColumn(
-            "sent_ms",
-            F.when(F.col("is_own"), F.col("true_ms")).otherwise(
-                F.least("true_ms", "lamport_timestamp")
-            ),
-        )
-        .drop("participant_id", "ahead_ms")
-    )
-    correction = F.coalesce("ahead_ms", F.lit(0))
-    return (
-        incomplete(lives, deliveries)
-        .join(ahead, clock, "left")
-        .withColumn("owed_from_ms", F.col("owed_from_ms") - correction)
-        .withColumn("until_ms", F.col("until_ms") - correction)
-        .join(owed, "channel_id")
-        .where("sent_ms >= owed_from_ms and true_ms <= until_ms")
-        .join(deliveries, [*WHOSE, "message_id"], "left_anti")
-        .join(lost.distinct(), [*WHOSE, "message_id"], "left")
-        .select(
-            F.lit(Audit.DELIVERY.value).alias("audit"),
-            *WHOSE,
-            "message_id",
-            F.col("accepted_ms").alias("at_ms"),
-            F.concat(what, F.lit("; sent by "), "sender_id").alias("detail"),
-            (F.col("true_ms") + settle_ms <= F.col("until_ms")).alias("is_due"),
-        )
-    )
-
-
-def without_journal(facts: DataFrame) -> DataFrame:
-    """Channel and name of each participant that was heard and left no journal."""
-    heard = table(facts, "HeardSender").select(
-        "channel_id", F.col("sender_id").alias("participant_id")
-    )
-    here = table(facts, "Life").select("channel_id", "participant_id")
-    return heard.distinct().join(here, ["channel_id", "participant_id"], "left_anti")
-
-
-def acknowledged_and_lost(facts: DataFrame) -> DataFrame:
-    """Own messages that were acknowledged, and that no other journal has, where all are here."""
-    theirs = table(facts, "Delivery").select(
-        "channel_id", "message_id", F.col("participant_id").alias("holder")
-    )
-    ours = table(facts, "Acknowledgement").where("acknowledged_ms is not null").alias("ours")
-    mine = F.expr(
-        "ours.channel_id = theirs.channel_id and ours.message_id = theirs.message_id "
-        "and ours.participant_id != theirs.holder"
-    )
-    return (
-        ours.join(theirs.alias("theirs"), mine, "left_anti")
-        .join(without_journal(facts), "channel_id", "left_anti")
-        .withColumn("at_ms", F.col("acknowledged_ms"))
-        .transform(lambda found: _findings(found, Audit.ACKNOWLEDGEMENTS, F.lit(NOBODY_HAS_IT)))
-    )
-
-
-def orphaned(facts: DataFrame) -> DataFrame:
-    """References to messages that no journal knows, where all are here."""
-    known = table(facts, "Delivery").select(*MESSAGE)
-    detail = F.concat("first_segment_id", F.lit(NO_JOURNAL_KNOWS))
-    return (
-        table(facts, "Orphan")
-        .distinct()
-        .join(known, [*MESSAGE], "left_anti")
-        .join(without_journal(facts), "channel_id", "left_anti")
-        .transform(lambda found: _findings(found, Audit.REFERENCES, detail))
-    )
-
-
-def not_sent(facts: DataFrame) -> DataFrame:
-    """Messages in logs that their sender did not send, though its journal is of that time; and when
-    one was logged first."""
-    clock = ["channel_id", "participant_id"]
-    ahead = certain_offsets(facts).select(*clock, "ahead_ms")
-    correction = F.coalesce("ahead_ms", F.lit(0))
-    messages = (
-        table(facts, "Delivery")
-        .join(ahead, clock, "left")
-        .withColumn("true_ms", F.col("at_ms") - correction)
-        .groupBy(*MESSAGE)
-        .agg(
-            F.count_distinct("sender_id").alias("senders"),
-            F.bool_or(F.col("participant_id") == F.col("sender_id")).alias("is_sent"),
-            F.min("sender_id").alias("sender_id"),
-            F.min("true_ms").alias("stamp_ms"),
-            F.min("at_ms").alias("at_ms"),
-        )
-        .where("senders = 1 and not is_sent")
-    )
-    spans = (
-        table(facts, "Life")
-        .join(ahead, clock, "left")
-        .select(
-            "channel_id",
-            F.col("participant_id").alias("sender_id"),
-            (F.col("opened_ms") - correction).alias("opened_ms"),
-            (F.col("until_ms") - correction).alias("until_ms"),
-        )
-    )
-    return (
-        messages.join(spans, ["channel_id", "sender_id"])
-        .where("stamp_ms between opened_ms and until_ms")
-        .select(*MESSAGE, "at_ms")
-        .distinct()
-    )
-
-
-def invented(facts: DataFrame) -> DataFrame:
-    """Messages that were `not_sent`, at the participant that sent them out and did not receive
-    them; where no journal shows that, at those that have them."""
-    false = not_sent(facts)
-    deliveries = table(facts, "Delivery")
-    held = deliveries.select(*WHOSE, "message_id", "message_hash").join(false, [*MESSAGE])
-    received = held.where("message_hash is not null").select(*MESSAGE, "participant_id")
-    sent = (
-        table(facts, "Dispatch")
-        .select(*WHOSE, "message_hash")
-        .join(
-            held.select(*MESSAGE, "message_hash", "at_ms").distinct(),
-            ["channel_id", "message_hash"],
-        )
-        .join(received, [*MESSAGE, "participant_id"], "left_anti")
-        .select(*WHOSE, "message_id", "at_ms")
-    )
-    unsent = held.join(sent, [*MESSAGE], "left_anti").select(*WHOSE, "message_id", "at_ms")
-    return (
-        sent.unionByName(unsent)
-        .distinct()
-        .transform(lambda found: _findings(found, Audit.IDS, F.lit(NOT_SENT)))
-    )
-
-
-def ids_of_several(deliveries: DataFrame) -> DataFrame:
-    """Where a log has another message under an id than its sender accepted, or most others have."""
-    meaning = ("sender_id", "lamport_timestamp", "content_sha256")
-    kinds = deliveries.groupBy(*MESSAGE, *meaning).agg(
-        F.bool_or(F.col("first_segment_id").isNotNull()).alias("is_own"), F.count("*").alias("n")
-    )
-    true = (
-        kinds.groupBy(*MESSAGE)
-        .agg(F.max(F.struct("is_own", "n", *meaning)).alias("true"), F.count("*").alias("kinds"))
-        .where("kinds > 1")
-    )
-    return (
-        deliveries.join(true, [*MESSAGE])
-        .where(F.struct(*meaning) != F.struct(*(F.col(f"true.{name}") for name in meaning)))
-        .transform(lambda found: _findings(found, Audit.IDS, F.lit(ANOTHER_MESSAGE)))
-    )
-
-
-def models(lives: DataFrame) -> DataFrame:
-    """Of each channel a life whose log most others share."""
-    shared = F.count("*").over(Window.partitionBy("channel_id", "log_digest"))
-    whose = F.struct("participant_id", "life", "log_digest")
-    best = F.max_by(whose, F.struct("shared", "entries", "participant_id", "life"))
-    return (
-        lives.withColumn("shared", shared)
-        .groupBy("channel_id")
-        .agg(best.alias("model"))
-        .select("channel_id", "model.*")
-    )
-
-
-def unequal_logs(lives: DataFrame, deliveries: DataFrame) -> DataFrame:
-    """Where the order of a log differs first from that of most others, in what both have."""
-    model = models(lives).withColumnsRenamed(
-        {"participant_id": "model_id", "life": "model_life", "log_digest": "model_digest"}
-    )
-    others = lives.join(model, "channel_id").where("log_digest != model_digest")
-    theirs = deliveries.select(*WHOSE, "message_id", "log_position")
-    models_own = theirs.withColumnsRenamed(
-        {"participant_id": "model_id", "life": "model_life", "log_position": "model_position"}
-    )
-    common = (
-        others.select(*WHOSE, "until_ms", "model_id", "model_life")
-        .join(theirs, [*WHOSE])
-        .join(models_own, ["channel_id", "model_id", "model_life", "message_id"])
-    )
-    here = common.withColumn("place", _place("log_position"))
-    there = common.select(
-        *WHOSE, _place("model_position").alias("place"), F.col("message_id").alias("other_id")
-    )
-    found = F.struct("place", "message_id", "other_id", "until_ms", "model_id")
-    detail = F.format_string(
-        "position %d of what both have is %s in the log of %s", "place", "other_id", "model_id"
-    )
-    return (
-        here.join(there, [*WHOSE, "place"])
-        .where("message_id != other_id")
-        .groupBy(*WHOSE)
-        .agg(F.min(found).alias("found"))
-        .select(*WHOSE, "found.*", F.col("found.until_ms").alias("at_ms"))
-        .transform(lambda first: _findings(first, Audit.EQUAL_LOGS, detail))
-    )
-
-
-def twice_at_a_time(lives: DataFrame) -> DataFrame:
-    """Participants with two journals of the same time."""
-    before = Window.partitionBy("channel_id", "participant_id").orderBy("opened_ms", "life")
-    return (
-        lives.withColumn("before_ms", F.lag("until_ms").over(before))
-        .withColumn("before", F.lag("path").over(before))
-        .where("opened_ms < before_ms")
-        .withColumn("at_ms", F.col("opened_ms"))
-        .withColumn("message_id", F.lit(""))
-        .transform(
-            lambda found: _findings(
-                found,
-                Audit.JOURNALS,
-                F.concat("path", F.lit(" and "), "before", F.lit(" overlap")),
-            )
         )
     )
 
@@ -385,43 +154,6 @@ def _sent_by_senders(lags: bytes, given: Iterable[pa.RecordBatch]) -> Iterator[p
             yield from found.select(schema.names).cast(schema).to_batches()
 
 
-def clock_offsets(lags: DataFrame) -> DataFrame:
-    """How far each participant's clock is ahead of most others (ms), and the interval in which the
-    truth is, from `own_lags` (`clocks`)."""
-    least = lags.groupBy("channel_id", "participant_id", "sender_id").agg(
-        F.min("least_ms").alias("there_ms")
-    )
-    back = least.select(
-        "channel_id",
-        F.col("sender_id").alias("participant_id"),
-        F.col("participant_id").alias("sender_id"),
-        F.col("there_ms").alias("back_ms"),
-    )
-    offset_ms = F.floor(_median(F.col("there_ms") - F.col("back_ms")) / 2)
-    return (
-        least.join(back, ["channel_id", "participant_id", "sender_id"])
-        .groupBy("channel_id", "participant_id")
-        .agg(
-            F.count("*").alias("peers"),
-            offset_ms.alias("offset_ms"),
-            _median(-F.col("back_ms")).alias("least_ms"),
-            _median(F.col("there_ms")).alias("most_ms"),
-        )
-    )
-
-
-def certain_offsets(facts: DataFrame) -> DataFrame:
-    """By how much each clock is certainly ahead (`clocks.Offset.certain_ms`), where it is."""
-    return certain(clock_offsets(own_lags(facts)))
-
-
-def certain(offsets: DataFrame) -> DataFrame:
-    """Those of `clock_offsets` that are certain, with `ahead_ms`."""
-    ahead = F.greatest("least_ms", F.lit(0)) + F.least("most_ms", F.lit(0))
-    known = offsets.where("least_ms <= most_ms")
-    return known.withColumn("ahead_ms", ahead).where("ahead_ms != 0")
-
-
 def in_true_time(facts: DataFrame, ahead_ms: Mapping[tuple[str, str], int]) -> DataFrame:
     """Facts with deliveries at the time that they had by a clock that is not ahead; by channel and
     participant it is `ahead_ms`."""
@@ -442,39 +174,156 @@ def in_true_time(facts: DataFrame, ahead_ms: Mapping[tuple[str, str], int]) -> D
     return facts.where(~is_wrong).unionByName(repacked(facts.where(is_wrong), "Delivery", change))
 
 
-def clocks_apart(facts: DataFrame) -> DataFrame:
-    """Participants whose clock is certainly far from those of most others."""
-    last = (
-        table(facts, "Life")
-        .groupBy("channel_id", "participant_id")
-        .agg(F.max_by(F.struct("life", F.col("until_ms").alias("at_ms")), "life").alias("last"))
+def values_of(facts: DataFrame, kinds: Mapping[str, type[Any]]) -> defaultdict[type, list[Any]]:
+    """Facts of some kinds as values in this process."""
+    given = facts.where(F.col("fact").isin(list(kinds))).toArrow()
+    found: defaultdict[type, list[Any]] = defaultdict(list)
+    for name, kind in kinds.items():
+        for values in rows_of(_of_kind(name, given.filter(pc.equal(given["fact"], name)))):
+            found[kind].append(kind(*values))
+    return found
+
+
+def _of_kind(kind: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The columns of facts that are all of one kind."""
+    names = FACTS[kind].names
+    if kind in MANY:
+        every = zip(rows["channel_id"].to_pylist(), rows["many"].to_pylist(), strict=True)
+        yield from (rows_in(kind, *each, names) for each in every)
+        return
+    rare = pc.list_flatten(rows["rare"])
+    columns = (rows[name] if name in FACT.names else pc.struct_field(rare, name) for name in names)
+    yield from pa.table(dict(zip(names, columns, strict=True))).to_batches()
+
+
+def context_of(facts: DataFrame, settle_ms: int | None) -> Context:
+    """What is known of all participants, in this process."""
+    few = values_of(facts, {"Life": Life, "Gap": Gap})
+    newest = F.max(F.struct("last_lamport", "last_ms", "participant_id", "life", "messages"))
+    heard = [
+        HeardSender(
+            row.channel_id,
+            row.newest.participant_id,
+            row.newest.life,
+            row.sender_id,
+            row.newest.messages,
+            row.newest.last_lamport,
+            row.newest.last_ms,
+        )
+        for row in table(facts, "HeardSender")
+        .groupBy("channel_id", "sender_id")
+        .agg(newest.alias("newest"))
+        .collect()
+    ]
+    quickest = own_lags(facts).groupBy("channel_id", "participant_id", "sender_id")
+    lags = [
+        Lag(row.channel_id, row.participant_id, 0, row.sender_id, b"", row.least_ms)
+        for row in quickest.agg(F.min("least_ms").alias("least_ms")).collect()
+    ]
+    return Context(few[Life], clock_offsets(lags, few[Life]), few[Gap], heard, settle_ms)
+
+
+def compare(
+    facts: DataFrame, context: Context
+) -> tuple[dict[str, int], list[Finding], Compared, int]:
+    """Compare participants by `compare_messages`, so many messages a task: how many findings each
+    audit has and the first ones, what else came of it, and how many messages there are."""
+    chosen = facts.where(F.col("fact").isin([*_OF_MESSAGES]))
+    sizes = chosen.groupBy("channel_id").agg(F.sum("rows").alias("rows")).collect()
+    buckets = {row.channel_id: -(-row.rows // BUCKET_ROWS) for row in sizes}
+    outcomes = table(facts, "Outcome").where("is_failure").collect()
+    failures = [Outcome(*row) for row in outcomes]
+
+    def judge(given: pa.Table) -> pa.Table:
+        return _judge_bucket(context, failures, given)
+
+    judged = (
+        chosen.mapInArrow(partial(_spread, buckets), BUCKET)
+        .groupBy("channel_id", "bucket")
+        .applyInArrow(judge, JUDGED_BUCKET)
+        .persist()
     )
-    numbers = ("offset_ms", "least_ms", "most_ms")
-    ahead = F.format_string(AHEAD.replace("{}", "%d"), *numbers)
-    turned = (-F.col(name) for name in ("offset_ms", "most_ms", "least_ms"))
-    behind = F.format_string(BEHIND.replace("{}", "%d"), *turned)
-    detail = F.when(F.col("offset_ms") >= 0, ahead).otherwise(behind)
-    return (
-        certain_offsets(facts)
-        .where(F.abs("ahead_ms") > MAX_OFFSET_MS)
-        .join(last, ["channel_id", "participant_id"])
-        .select("channel_id", "participant_id", "last.*", *numbers, F.lit("").alias("message_id"))
-        .transform(lambda found: _findings(found, Audit.CLOCK, detail))
+    counts = Counter[str]()
+    for row in judged.where(F.col("kind") == _COUNT).collect():
+        counts[row.audit] += row.at_ms
+    compared = Compared(on_the_way=counts.pop(ON_THE_WAY, 0))
+    for row in judged.where(F.col("kind") == _UNJUDGED).collect():
+        compared.add_reason(Audit(row.audit), row.detail)
+    for row in judged.where(F.col("kind") == _BEHIND).collect():
+        compared.lacks((row.channel_id, row.participant_id), row.at_ms, row.life)
+    false: defaultdict[tuple[str, str], list[Delivery]] = defaultdict(list)
+    for row in judged.where(F.col("kind") == _FALSE).select("held").collect():
+        each = Delivery(*row.held)
+        false[each.channel_id, each.message_id].append(each)
+    found = judged.where(F.col("kind") == "finding").select(*FINDING.names).collect()
+    judged.unpersist()
+    number = counts.pop(MESSAGES, 0)
+    extra, first = counted([*invented(false, _dispatches_of(facts, false))])
+    _, first = counted([*first, *(Finding(*row) for row in found)])
+    return dict(counts + Counter(extra)), first, compared, number
+
+
+def _dispatches_of(
+    facts: DataFrame, false: Mapping[tuple[str, str], Sequence[Delivery]]
+) -> Iterator[Dispatch]:
+    """Who sent these messages out."""
+    copies = (each for held in false.values() for each in held)
+    hashes = sorted({each.message_hash for each in copies if each.message_hash is not None})
+    if hashes:
+        wanted = facts.sparkSession.createDataFrame(
+            [(each,) for each in hashes], "message_hash binary"
+        )
+        sent = table(facts, "Dispatch").join(F.broadcast(wanted), "message_hash", "left_semi")
+        for row in sent.select(*Dispatch._fields).collect():
+            yield Dispatch(*row)
+
+
+def _spread(
+    buckets: Mapping[str, int], given: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Facts, dealt out by channel and message."""
+    for chunk in given:
+        rows = pa.Table.from_batches([chunk])
+        for name, kind in _OF_MESSAGES.items():
+            dealt: defaultdict[tuple[str, int], list[Any]] = defaultdict(list)
+            for values in rows_of(_of_kind(name, rows.filter(pc.equal(rows["fact"], name)))):
+                fact = kind(*values)
+                place = crc32(fact.message_id.encode()) % buckets[fact.channel_id]
+                dealt[fact.channel_id, place].append(values)
+            for (channel_id, place), facts in dealt.items():
+                many = packed(pa.Table.from_batches([batch(facts, arrow_schema(FACTS[name]))]))
+                yield batch([(channel_id, place, name, many)], arrow_schema(BUCKET))
+
+
+def _judge_bucket(context: Context, failures: Sequence[Outcome], given: pa.Table) -> pa.Table:
+    """Judge all there is of some messages of a channel."""
+    facts: defaultdict[str, list[Any]] = defaultdict(list)
+    channel_id = given["channel_id"][0].as_py()
+    for name, many in zip(given["fact"].to_pylist(), given["many"].to_pylist(), strict=True):
+        with pa.ipc.open_stream(many) as stream:
+            facts[name] += map(_OF_MESSAGES[name]._make, rows_of(iter(stream)))
+    lost = [each for each in facts["Outcome"] if not each.is_failure]
+    compared, false = compare_messages(
+        context.of_channel(channel_id),
+        facts["Delivery"],
+        [*(each for each in failures if each.channel_id == channel_id), *lost],
+        facts["Acknowledgement"],
+        facts["Orphan"],
     )
-
-
-def _median(value: Column) -> Column:
-    """Of a group and 0, as a clock agrees with itself."""
-    ordered = F.array_sort(F.array_insert(F.collect_list(value), 1, F.lit(0)))
-    return F.get(ordered, F.floor(F.size(ordered) / 2))
-
-
-def _place(position: str) -> Column:
-    """Which one of what both have this is, from 0."""
-    return F.row_number().over(Window.partitionBy(*WHOSE).orderBy(position, "message_id")) - 1
-
-
-def _findings(found: DataFrame, audit: Audit, detail: Column) -> DataFrame:
-    return found.select(
-        F.lit(audit.value).alias("audit"), *WHOSE, "message_id", "at_ms", detail.alias("detail")
-    )
+    broken, first = counted(compared.findings)
+    messages = len({each.message_id for each in facts["Delivery"]})
+    numbers = {**broken, ON_THE_WAY: compared.on_the_way, MESSAGES: messages}
+    whose = (channel_id, "", 0, "")
+    rows: list[tuple[Any, ...]]
+    rows = [(_COUNT, audit, *whose, number, "", None) for audit, number in numbers.items()]
+    rows += [
+        (_UNJUDGED, audit.value, *whose, 0, why, None) for audit, why in compared.unjudged.items()
+    ]
+    rows += [
+        (_BEHIND, "", *whose, count, "", since_ms, "", None)
+        for whose, (count, since_ms) in compared.behind.items()
+    ]
+    held = (each._asdict() for held in false.values() for each in held)
+    rows += [(_FALSE, "", *whose, 0, "", each) for each in held]
+    rows += [("finding", *each, None) for each in first]
+    return pa.Table.from_batches([batch(rows, arrow_schema(JUDGED_BUCKET))])

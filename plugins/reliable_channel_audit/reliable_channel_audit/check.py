@@ -10,47 +10,46 @@ from typing import Any
 from .clocks import clock_offsets, clocks_apart, own_lags
 from .dag import Said
 from .facts import Acknowledgement, Delivery, Dispatch, Lag, Outcome, facts_of, uncollected
-from .findings import SETTLE_MS, Coverage, Finding, HeardSender, Orphan
-from .journals import Participant, journal_files, participants
+from .findings import Audit, Coverage, Finding, Gap, HeardSender, Orphan
+from .journals import Participant, group_of, journal_files
+from .misbehaviour import Deed
 from .promises import (
-    acknowledged_and_lost,
-    ids_of_several,
+    Compared,
+    Context,
+    compare_messages,
     invented,
-    not_sent,
-    orphaned,
     twice_at_a_time,
-    undelivered,
     unequal_logs,
     unknowns,
-    without_journal,
 )
 from .replay import Life
-from .verdict import SetAside, Verdict, counted
+from .verdict import Behind, SetAside, Verdict, counted
 
 
 def check(
     paths: Iterable[str | Path],
     *,
-    settle_ms: int = SETTLE_MS,
+    settle_ms: int | None = None,
     progress: Callable[[Participant], None] = lambda participant: None,
 ) -> Verdict:
     """Judge the journals in files and directories.
 
-    Where there is no journal, nothing is known.
+    A message may be on its way for as long as the options of the participants say, or for
+    `settle_ms`. Where there is no journal, nothing is known.
 
     Raises:
         FileNotFoundError: a path that is not there.
     """
-    group, nobodys = participants(journal_files(paths, may_be_none=True))
+    group = group_of(journal_files(paths, may_be_none=True))
     facts: defaultdict[type, list[Any]] = defaultdict(list)
     with uncollected():
-        for participant in group:
+        for participant in group.participants:
             for fact in facts_of(participant, settle_ms=settle_ms):
                 if not isinstance(fact, Said):  # for the DAG of a report alone
                     facts[type(fact)].append(fact)
             progress(participant)
-    verdict = judge(facts, participants=len(group), settle_ms=settle_ms)
-    verdict.set_aside = sorted([nobody(path) for path in nobodys] + facts[SetAside])
+    verdict = judge(facts, participants=len(group.participants), settle_ms=settle_ms)
+    verdict.set_aside = sorted(group.set_aside + facts[SetAside])
     return verdict
 
 
@@ -58,29 +57,24 @@ def judge(
     facts: defaultdict[type, list[Any]],
     *,
     participants: int,
-    settle_ms: int = SETTLE_MS,
+    settle_ms: int | None = None,
     earlier_lags: Iterable[Lag] = (),
 ) -> Verdict:
     """Judge facts, by kind, of so many participants; `own_lags` of before show more of clocks."""
     lives, deliveries = facts[Life], facts[Delivery]
-    offsets = clock_offsets([*own_lags(facts[Lag], facts[Dispatch]), *earlier_lags])
-    false = not_sent(lives, deliveries, offsets)
-    absent = undelivered(lives, deliveries, facts[Outcome], false, offsets, settle_ms)
-    unheard = without_journal(lives, facts[HeardSender])
-    judged = Counter[str]()
-    for each in facts[Coverage]:
-        judged[each.audit] += each.cases
+    lags = [*own_lags(facts[Lag], facts[Dispatch]), *earlier_lags]
+    context = Context(lives, clock_offsets(lags, lives), facts[Gap], facts[HeardSender], settle_ms)
+    compared, false = compare_messages(
+        context, deliveries, facts[Outcome], facts[Acknowledgement], facts[Orphan]
+    )
     broken, first = counted(
         [
             *facts[Finding],
-            *absent.findings,
-            *acknowledged_and_lost(deliveries, facts[Acknowledgement], unheard),
-            *orphaned(deliveries, facts[Orphan], unheard),
+            *compared.findings,
             *invented(false, facts[Dispatch]),
-            *ids_of_several(deliveries),
             *unequal_logs(lives, deliveries),
             *twice_at_a_time(lives),
-            *clocks_apart(lives, offsets),
+            *clocks_apart(lives, context.offsets),
         ]
     )
     return Verdict(
@@ -89,15 +83,34 @@ def judge(
         logs=len({(life.channel_id, life.log_digest) for life in lives}),
         messages=len({(each.channel_id, each.message_id) for each in deliveries}),
         deliveries=len(deliveries),
-        on_the_way=absent.on_the_way,
-        judged=dict(judged),
-        unknown=unknowns(facts[Coverage], lives, unheard),
-        without_journal=unheard,
+        on_the_way=compared.on_the_way,
+        behind=behind(compared),
+        judged=cases(facts[Coverage], broken),
+        unknown=unknowns(facts[Coverage], context, compared.unjudged),
+        without_journal=context.unheard,
         broken=broken,
         findings=first,
+        misbehaviour=misbehaviour(facts[Deed]),
     )
 
 
-def nobody(path: Path) -> SetAside:
-    """A file that does not say whose it is."""
-    return SetAside(str(path), "no journal_opened: its participant is unknown", 0, 0)
+def behind(compared: Compared) -> list[Behind]:
+    """The participants that lack messages."""
+    return [Behind(*whose, *values) for whose, values in sorted(compared.behind.items())]
+
+
+def cases(covered: Iterable[Coverage], broken: dict[str, int]) -> dict[str, int]:
+    """How many cases each audit had: what was delivered, and what was owed and was not."""
+    counts = Counter[str]()
+    for each in covered:
+        counts[each.audit] += each.cases
+    delivery = Audit.DELIVERY.value
+    return dict(counts) | {delivery: counts[delivery] + broken.get(delivery, 0)}
+
+
+def misbehaviour(deeds: Iterable[Deed]) -> dict[str, int]:
+    """How often each deed was seen."""
+    seen = Counter[str]()
+    for each in deeds:
+        seen[each.what] += each.times
+    return dict(seen)

@@ -5,6 +5,10 @@ most, and the quickest one back by how much it is ahead at least: an interval in
 however long the ways are. In the middle of it is the reckoning of NTP (RFC 5905, section 8).
 
 Only a participant's first broadcasts count: a repair is stamped by another clock.
+
+A clock that was set while it ran has intervals that contradict each other. A group of two, or one
+of two halves, has no majority to be right. Such clocks are unknown, and nothing is concluded from
+comparing their times with others.
 """
 
 from __future__ import annotations
@@ -18,10 +22,18 @@ from .findings import Audit, Finding
 from .replay import Life
 
 MAX_OFFSET_MS: Final = 5_000
-"""A clock may be so far from those of most others."""
+"""A clock may be so far from those of most others, and so far a step of it does not matter."""
+MAX_WAY_MS: Final = 60_000
+"""The quickest of all live messages takes no longer, unless a clock is wrong."""
 AHEAD: Final = "the clock is {} ms ahead of most others, {} to {}"
 BEHIND: Final = "the clock is {} ms behind most others, {} to {}"
 """How findings describe clocks that are not."""
+WAS_SET: Final = "clocks contradict each other: one was set while it ran"
+NO_MAJORITY: Final = "clocks are apart, and no majority of the group agrees"
+ONE_WAY: Final = "its clock is far from others, or its messages take minutes"
+
+Whose = tuple[str, str]
+"""Channel and participant."""
 
 
 class Offset(NamedTuple):
@@ -30,13 +42,13 @@ class Offset(NamedTuple):
     offset_ms: int
     least_ms: int
     most_ms: int
+    why: str = ""
+    """Why that is unknown; empty where it is known."""
 
     @property
     def certain_ms(self) -> int:
-        """So much at least, in either direction; 0 where it may be right, or was set meanwhile."""
-        if self.least_ms > self.most_ms:
-            return 0
-        return max(self.least_ms, 0) + min(self.most_ms, 0)
+        """So much at least, in either direction; 0 where it may be right, or is unknown."""
+        return 0 if self.why else max(self.least_ms, 0) + min(self.most_ms, 0)
 
 
 def own_lags(lags: Iterable[Lag], dispatches: Iterable[Dispatch]) -> list[Lag]:
@@ -45,30 +57,91 @@ def own_lags(lags: Iterable[Lag], dispatches: Iterable[Dispatch]) -> list[Lag]:
     return [each for each in lags if (each.channel_id, each.sender_id, each.message_hash) in sent]
 
 
-def clock_offsets(lags: Iterable[Lag]) -> dict[tuple[str, str], Offset]:
-    """By channel and participant, from `own_lags`."""
-    least: dict[tuple[str, str, str], int] = {}
+def clock_offsets(lags: Iterable[Lag], lives: Iterable[Life] = ()) -> dict[Whose, Offset]:
+    """By channel and participant, from `own_lags`; of a life whose times are in another unit, that
+    its clock is unknown."""
+    least: defaultdict[str, dict[tuple[str, str], int]] = defaultdict(dict)
     for each in lags:
-        pair = each.channel_id, each.participant_id, each.sender_id
-        least[pair] = min(each.least_ms, least.get(pair, each.least_ms))
-    both: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for (channel_id, participant_id, sender_id), there_ms in least.items():
-        back_ms = least.get((channel_id, sender_id, participant_id))
-        if back_ms is not None:
-            both[channel_id, participant_id].append((there_ms, back_ms))
-    return {
-        whose: Offset(
-            _median(there_ms - back_ms for there_ms, back_ms in pairs) // 2,
-            _median(-back_ms for _, back_ms in pairs),
-            _median(there_ms for there_ms, _ in pairs),
-        )
-        for whose, pairs in both.items()
+        pair, ways = (each.participant_id, each.sender_id), least[each.channel_id]
+        ways[pair] = min(each.least_ms, ways.get(pair, each.least_ms))
+    found = {
+        (channel_id, name): offset
+        for channel_id, ways in least.items()
+        for name, offset in _of_channel(ways)
     }
+    found |= {life[:2]: Offset(0, 0, 0, life.time_unit) for life in lives if life.time_unit}
+    return found
 
 
-def clocks_apart(
-    lives: Sequence[Life], offsets: Mapping[tuple[str, str], Offset]
-) -> Iterator[Finding]:
+def _of_channel(least: Mapping[tuple[str, str], int]) -> Iterator[tuple[str, Offset]]:
+    """The offsets of a group, from the quickest way of each participant from each sender."""
+    peers: defaultdict[str, set[str]] = defaultdict(set)
+    for one, other in least:
+        if (other, one) in least:
+            peers[one].add(other)
+    stepped = {
+        one
+        for one, others in peers.items()
+        if 2 * sum(_contradict(least, one, other) for other in others) > len(others)
+    }
+    rest = {one: others - stepped for one, others in peers.items() if one not in stepped}
+    yield from ((one, Offset(0, 0, 0, WAS_SET)) for one in sorted(stepped))
+    right = _majority(least, rest)
+    for one, others in rest.items():
+        known = sorted(others & right)
+        if not right:
+            yield one, Offset(0, 0, 0, NO_MAJORITY)
+        elif known or one in right:
+            yield one, _offset(least, one, known, is_right=one in right)
+    for one in {one for one, _ in least} - peers.keys():
+        way_ms = min(ms for (name, _), ms in least.items() if name == one)
+        if not -MAX_OFFSET_MS <= way_ms <= MAX_WAY_MS:
+            yield one, Offset(0, 0, 0, ONE_WAY)
+
+
+def _contradict(least: Mapping[tuple[str, str], int], one: str, other: str) -> bool:
+    """True if the intervals of two participants exclude each other: there and back, messages took
+    less than no time."""
+    return least[one, other] + least[other, one] < -MAX_OFFSET_MS
+
+
+def _majority(
+    least: Mapping[tuple[str, str], int], peers: Mapping[str, set[str]]
+) -> frozenset[str]:
+    """The participants, more than half of them, whose clocks may be equal; empty if there are no
+    such."""
+    waiting = set(peers)
+    while waiting:
+        group, ends = set[str](), [min(waiting)]
+        while ends:
+            one = ends.pop()
+            if one not in group:
+                group.add(one)
+                ends += [each for each in peers[one] if _agree(least, one, each)]
+        waiting -= group
+        if 2 * len(group) > len(peers):
+            return frozenset(group)
+    return frozenset()
+
+
+def _agree(least: Mapping[tuple[str, str], int], one: str, other: str) -> bool:
+    return -least[other, one] <= MAX_OFFSET_MS and least[one, other] >= -MAX_OFFSET_MS
+
+
+def _offset(
+    least: Mapping[tuple[str, str], int], one: str, others: Sequence[str], *, is_right: bool
+) -> Offset:
+    """The offset of a clock from those that are right; one that is right agrees with itself."""
+    pairs = [(least[one, other], least[other, one]) for other in others]
+    pairs += [(0, 0)] if is_right else []
+    return Offset(
+        _median(there_ms - back_ms for there_ms, back_ms in pairs) // 2,
+        _median(-back_ms for _, back_ms in pairs),
+        _median(there_ms for there_ms, _ in pairs),
+    )
+
+
+def clocks_apart(lives: Iterable[Life], offsets: Mapping[Whose, Offset]) -> Iterator[Finding]:
     """Participants whose clock is certainly far from those of most others."""
     last = {life[:2]: life for life in sorted(lives)}
     for whose, life in last.items():
@@ -80,10 +153,10 @@ def clocks_apart(
 
 def _described(offset: Offset) -> str:
     if offset.offset_ms >= 0:
-        return AHEAD.format(*offset)
+        return AHEAD.format(*offset[:3])
     return BEHIND.format(-offset.offset_ms, -offset.most_ms, -offset.least_ms)
 
 
 def _median(values: Iterable[int]) -> int:
-    ordered = sorted([0, *values])  # 0: a clock agrees with itself
+    ordered = sorted(values)
     return ordered[len(ordered) // 2]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
 from .dag import Said, direct
+from .lines import time_text
 from .plots import COLOURS
 
 MAX_DRAWN: Final = 60
@@ -110,7 +110,7 @@ def _short(sender_id: str) -> str:
 
 
 def _time(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"
+    return time_text(at_ms, "%H:%M:%S")
 
 
 def _colour(lane: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from enum import IntEnum
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Final, NamedTuple
 from .facts import message_in
 from .findings import Finding, severity
 from .journals import Noted, Participant, lived, numbered_texts
-from .lines import LOGGED, WIRE_IN, WIRE_OUT, Line
+from .lines import LOGGED, WIRE_IN, WIRE_OUT, Line, time_text
 
 AROUND: Final = 2
 """Lines before and after a step that are shown with it."""
@@ -162,8 +161,7 @@ def shown_by(
 
 def show(step: Step) -> str:
     """A step as a line of text."""
-    when = datetime.fromtimestamp(step.at_ms / 1000, UTC).isoformat(" ", "milliseconds")[:-6]
-    return f"{when}  {step.participant_id}  {step.what}  ({step.path}:{step.line})"
+    return f"{time_text(step.at_ms)}  {step.participant_id}  {step.what}  ({step.path}:{step.line})"
 
 
 def lines_around(path: str, number: int) -> list[str]:

@@ -17,7 +17,7 @@ from reliable_channel.sds import CoreLimits
 from reliable_channel.spi import Message
 
 from .dag import Said
-from .findings import SETTLE_MS, Coverage, Finding, HeardSender, Orphan
+from .findings import Coverage, Finding, Gap, HeardSender, Orphan
 from .journals import Noted, Participant, lived
 from .lines import SET_ASIDE, WIRE_IN, WIRE_OUT, Line
 from .misbehaviour import Deed
@@ -156,6 +156,7 @@ Fact = (
     | Lag
     | Deed
     | Finding
+    | Gap
     | Coverage
     | HeardSender
     | Orphan
@@ -164,7 +165,7 @@ Fact = (
 )
 
 
-def facts_of(participant: Participant, *, settle_ms: int = SETTLE_MS) -> Iterator[Fact]:
+def facts_of(participant: Participant, *, settle_ms: int | None = None) -> Iterator[Fact]:
     """All that the journals of one participant say."""
     whose = participant.channel_id, participant.participant_id
     aside: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
@@ -195,7 +196,7 @@ def uncollected() -> Iterator[None]:
 class Gathering:
     """Takes the lines of one life in order, and gives facts."""
 
-    def __init__(self, whose: tuple[str, str, int], *, settle_ms: int = SETTLE_MS) -> None:
+    def __init__(self, whose: tuple[str, str, int], *, settle_ms: int | None = None) -> None:
         self.replay = Replay(*whose, settle_ms=settle_ms)
         self._life = _Life(whose)
 
@@ -213,6 +214,7 @@ class Gathering:
             yield from replay.judged()
             yield from replay.heard()
             yield from replay.orphans()
+            yield from replay.gaps()
             yield from self._life.end(replay)
 
 

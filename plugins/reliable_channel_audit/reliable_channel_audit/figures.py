@@ -7,12 +7,12 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from .audits import MESSAGE, WHOSE, alike, clock_offsets, light, messages, own_lags, table
+from .audits import MESSAGE, WHOSE, alike, context_of, light, messages, table
 from .facts import WAY_OF_KIND
+from .schemas import CLOCK
 
 QUANTILES: Final = tuple(n / 20 for n in range(21))
 """At which a curve of latencies is drawn."""
-"""Standard deviations to either side that 95 % lie within."""
 _LEVELS: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 
@@ -50,6 +50,31 @@ def ways(facts: DataFrame) -> DataFrame:
             (F.col("at_ms") - F.col("accepted_ms")).alias("delay_ms"),
             (F.col("at_ms") - F.col("missing_since_ms")).alias("missing_ms"),
         )
+    )
+
+
+def by_hour(facts: DataFrame) -> DataFrame:
+    """Deliveries to others by the hour in which the message was accepted (UTC), and how long they
+    took from the sender's log to theirs (ms)."""
+    hour = (F.col("accepted_ms") - F.col("accepted_ms") % 3_600_000).alias("hour_ms")
+    return _delays(facts, "channel_id", hour).orderBy("channel_id", "hour_ms")
+
+
+def by_pair(facts: DataFrame) -> DataFrame:
+    """Deliveries by sender and receiver, and how long they took from log to log (ms)."""
+    pair = "channel_id", "sender_id", F.col("participant_id").alias("receiver_id")
+    return _delays(facts, *pair).orderBy("channel_id", "sender_id", "receiver_id")
+
+
+def _delays(facts: DataFrame, *by: Column | str) -> DataFrame:
+    accepted = table(facts, "Delivery", *MESSAGE, "at_ms", own=True)
+    accepted = light(accepted.withColumnRenamed("at_ms", "accepted_ms"))
+    came = table(facts, "Delivery", *MESSAGE, "sender_id", "participant_id", "at_ms", own=False)
+    delay = F.col("at_ms") - F.col("accepted_ms")
+    return (
+        came.join(accepted, [*MESSAGE])
+        .groupBy(*by)
+        .agg(F.count("*").alias("deliveries"), *_levels(delay))
     )
 
 
@@ -166,7 +191,9 @@ def sync_traffic(facts: DataFrame) -> DataFrame:
 def clocks(facts: DataFrame) -> DataFrame:
     """How far each participant's clock is ahead of the median one (ms), from the quickest messages
     to and from each of its peers; right by half of what one way is quicker than the other."""
-    return clock_offsets(own_lags(facts)).orderBy("channel_id", "participant_id")
+    offsets = context_of(facts, None).offsets
+    rows = [(*whose, *offset) for whose, offset in sorted(offsets.items())]
+    return facts.sparkSession.createDataFrame(rows, CLOCK)
 
 
 def members(facts: DataFrame) -> DataFrame:

@@ -8,6 +8,7 @@ import gzip
 import json
 import re
 import zlib
+from codecs import BOM_UTF8
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from reliable_channel.options import ChannelOptions
 from reliable_channel.spi import JOURNAL_FORMAT, Unpacker
 
 from .lines import CONTINUED, OPENED, SET_ASIDE, Line, line_of, set_aside
+from .verdict import SetAside
 
 ZSTANDARD: Final[Any] = import_module("zstandard") if find_spec("zstandard") else None
 """It comes with the extra [spark]."""
@@ -95,8 +97,24 @@ def journal_files(paths: Iterable[str | Path], *, may_be_none: bool = False) -> 
     return list(files)
 
 
-def participants(files: Iterable[Path]) -> tuple[list[Participant], list[Path]]:
-    """The participants of the files, and the files whose participant is unknown."""
+class Group(NamedTuple):
+    """The participants whose journals are among files, and the files that are not read."""
+
+    participants: list[Participant]
+    unknown: list[Path]
+    """Files whose participant is unknown."""
+    copies: list[SetAside]
+    """Files whose lines stand in another file, too."""
+
+    @property
+    def set_aside(self) -> list[SetAside]:
+        """The files that are not read, and why."""
+        why = "no journal_opened: its participant is unknown"
+        return [SetAside(str(path), why, 0, 0) for path in self.unknown] + self.copies
+
+
+def group_of(files: Iterable[Path]) -> Group:
+    """Find out whose journals the files are; of files with the same lines one is read."""
     known: defaultdict[tuple[str, str], list[tuple[int, Path]]] = defaultdict(list)
     unknown = []
     for path in files:
@@ -105,7 +123,8 @@ def participants(files: Iterable[Path]) -> tuple[list[Participant], list[Path]]:
             unknown.append(path)
         else:
             known[opened[0], opened[1]].append((opened[2], path))
-    return [
+    copies = [copy for found in known.values() for copy in _copies(found)]
+    group = [
         Participant(
             channel_id,
             participant_id,
@@ -113,7 +132,40 @@ def participants(files: Iterable[Path]) -> tuple[list[Participant], list[Path]]:
             sum(path.stat().st_size for _, path in found),
         )
         for (channel_id, participant_id), found in sorted(known.items())
-    ], unknown
+    ]
+    return Group(group, unknown, copies)
+
+
+def _copies(found: list[tuple[int, Path]]) -> Iterator[SetAside]:
+    """Take out files of which another one has all lines: backups, and parts packed beside."""
+    begins: defaultdict[int, list[Path]] = defaultdict(list)
+    for at_ms, path in sorted(found):
+        begins[at_ms].append(path)
+    for at_ms, paths in begins.items():
+        for path in paths if len(paths) > 1 else ():
+            for other in (each for each in paths if each != path and (at_ms, each) in found):
+                is_first = _depth(path) < _depth(other)
+                if _is_copy(path, other) and not (is_first and _is_copy(other, path)):
+                    found.remove((at_ms, path))
+                    yield SetAside(str(path), f"a copy: {other} has the same lines", 0, 0)
+                    break
+
+
+def _depth(path: Path) -> tuple[int, str]:
+    """Of two equal files the one is kept that is not in a folder for backups."""
+    return len(path.parts), str(path)
+
+
+def _is_copy(path: Path, other: Path) -> bool:
+    """True if a file has the same bytes as another one, or its first ones, unpacked."""
+    try:
+        with opened_file(path) as one, opened_file(other) as whole:
+            while block := one.read(TAIL_BYTES):
+                if whole.read(len(block)) != block:
+                    return False
+    except DAMAGE:
+        return False
+    return True
 
 
 MAX_VALUES: Final = 5
@@ -300,7 +352,7 @@ def texts(file: IO[bytes]) -> Iterator[bytes | Line]:
     """The lines from where a file stands; what is too long is passed over unread."""
     while text := file.readline(MAX_LINE_BYTES):
         if len(text) < MAX_LINE_BYTES or text.endswith(b"\n"):
-            yield text
+            yield text.removeprefix(BOM_UTF8)  # which an editor leaves before the first line
             continue
         while rest := file.readline(MAX_LINE_BYTES):
             if rest.endswith(b"\n"):

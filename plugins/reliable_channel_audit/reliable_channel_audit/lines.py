@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Annotated, Final, NamedTuple, get_args
 
 import msgspec
@@ -50,12 +51,35 @@ class Line(NamedTuple):
     content_sha256: bytes | None = None
     first_segment_id: str | None = None
     """Of an own message in the log the first one of its payload, which events name."""
+    acknowledged_by: str | None = None
+    """The participant whose message acknowledged an own one."""
     message_ids: list[str] | None = None
     """Of `message_logged` what was declared lost before, of other events what they are about."""
     payload: bytes | None = None
     """Of `wire_in` and `wire_out` an SDS message, of other events its content."""
     record: str | None = None
     """The line itself, where it has no payload and is none of `PLAIN`."""
+
+
+LAST_MS: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999, the latest that calendars show."""
+_SECONDS: Final = range(10**9, 10**11)
+"""Times of 2001 to 5138 in seconds; as milliseconds they would be of 1970 to 1973."""
+
+
+def time_text(at_ms: int, form: str = "%Y-%m-%d %H:%M:%S.%f") -> str:
+    """Show a time (UTC), to the millisecond; the bare number where no calendar has it."""
+    if not 0 <= at_ms <= LAST_MS:
+        return f"{at_ms} ms"
+    text = datetime.fromtimestamp(at_ms / 1000, UTC).strftime(form)
+    return text[:-3] if form.endswith("%f") else text
+
+
+def time_unit(at_ms: int) -> str:
+    """Return in which other unit a time seems to be; empty for one in milliseconds."""
+    if at_ms in _SECONDS:
+        return "its times are in seconds, not milliseconds since 1970"
+    return "its times are beyond the year 9999, not milliseconds since 1970" * (at_ms > LAST_MS)
 
 
 def set_aside(reason: str) -> Line:
@@ -90,6 +114,7 @@ class Json(msgspec.Struct):
     """Read from the whole line, where one is needed; here so that it is a number of 64 bits."""
     content_sha256: str | None = None
     first_segment_id: str | None = None
+    acknowledged_by: str | None = None
     message_ids: list[str | _Entry] | None = None
     missing: list[str | _Entry] | None = None
     payload: bytes | None = None
@@ -144,6 +169,7 @@ def _line(values: Json, text: bytes, unpacker: Unpacker | None) -> Line:
         values.evicted,
         _bytes(values.content_sha256),
         values.first_segment_id,
+        values.acknowledged_by,
         ids_in(values),
         payload,
         None if payload is not None or event in PLAIN else text.decode(),

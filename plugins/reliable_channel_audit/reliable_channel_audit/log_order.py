@@ -55,6 +55,10 @@ class LogOrder:
         self._unknown = max(0, log_length - len(self.entries))
         del self.entries[: max(0, len(self.entries) - log_length)]
 
+    def lose(self) -> None:
+        """Some entries stood in lines that cannot be read: positions mean little from here on."""
+        self._unknown = max(1, self._unknown)
+
     def restore(self, entry: Landed) -> None:
         """Learn of a message that was in the log when the session began."""
         self._unknown = max(0, self._unknown - 1)

@@ -7,21 +7,27 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final
 
 from .evidence import Evidence, show
 from .findings import PROMISES, Audit, Finding, severity
+from .lines import time_text
 from .timeline import LEGEND, TimeBucket, draw_timeline
-from .verdict import NO_CASE, Value, Verdict
+from .verdict import NO_CASE, Behind, Value, Verdict
 
 MAX_ROWS: Final = 200
 """Of a table, on the page; the Parquet files have all."""
 MAX_IN_MATRIX: Final = 40
 """Participants of the table of promises, those with findings first."""
 MAX_STEPS_SHOWN: Final = 40
-TIMES: Final = {"at_ms": "since", "opened_ms": "joined", "owed_from_ms": "wants from"}
+TIMES: Final = {
+    "at_ms": "since",
+    "hour_ms": "hour",
+    "opened_ms": "joined",
+    "owed_from_ms": "wants from",
+    "since_ms": "since",
+}
 """Columns that are times, which the page gives in UTC."""
 HEADLINES: Final = {
     Value.KEPT: "Every promise that was put to the test was kept",
@@ -69,7 +75,7 @@ details {{ border: 1px solid #e4e4e4; border-radius: 4px; padding: .4rem .7rem; 
 details:target {{ border-color: #b3001b }}
 pre {{ font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0;
   background: #f6f6f6; padding: .4rem }}
-.picture {{ overflow-x: auto }} .picture svg {{ height: auto; max-width: 100% }}
+.picture {{ overflow-x: auto }} .picture svg {{ height: auto; width: 100% }}
 .picture.wide svg {{ min-width: 40rem }}
 @media (max-width: 640px) {{
   table.rows, .rows tbody, .rows tr, .rows td {{ display: block; padding: 0 }}
@@ -115,14 +121,18 @@ def page(
     buckets: Sequence[TimeBucket],
     evidence: Sequence[Evidence],
     sections: Iterable[str],
+    *,
+    leading: Iterable[str] = (),
 ) -> str:
-    """The whole page; `sections` are made by `section`."""
+    """The whole page: deliveries first, then promises; `sections` are made by `section`."""
     body = [
         f'<h1 class="{found.value.value}">{HEADLINES[found.value]}</h1>',
         *_judged(found, subject),
+        *_behind(found),
+        *_timeline(buckets),
+        *leading,
         *_promises(found),
         *_matrix(found, cases),
-        *_timeline(buckets),
         *_findings(found, evidence),
         *_evidence(evidence),
         *sections,
@@ -135,7 +145,9 @@ def section(
     title: str, about: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], drawn: str = ""
 ) -> str:
     """A table with its title, what it shows, and a picture."""
-    filled = _table(columns, rows) if rows else "<p>Nothing.</p>"
+    if not rows and not drawn:
+        return f'<p class="about">{escape(title)}: none.</p>'
+    filled = _table(columns, rows) if rows else ""
     picture = f'<div class="picture">{drawn}</div>' if drawn else ""
     return f'<h2>{escape(title)}</h2><p class="about">{escape(about)}</p>{picture}{filled}'
 
@@ -167,7 +179,7 @@ def _cell(value: Any, is_time: bool, name: str) -> str:
     if value is None:
         return "<td></td>"
     if is_time:
-        return f"<td{label}>{_time(value)}</td>"
+        return f"<td{label}>{time_text(value)}</td>"
     if not _is_number(value):
         return f"<td{label}>{_short(str(value))}</td>"
     text = f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
@@ -183,24 +195,24 @@ def _short(text: str) -> str:
     return _LONG_ID.sub(r'<span title="\g<0>">\1…</span>', escape(text))
 
 
-def _time(at_ms: int) -> str:
-    at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
-    return at.removesuffix("+00:00")
-
-
 def _judged(found: Verdict, subject: Subject) -> Iterator[str]:
     logs = "one log" if found.logs == 1 else f"{found.logs} different logs"
     seconds = (subject.end_ms - subject.begin_ms) / 1000
     options = subject.options or {}
+    delivered, owed = found.delivered
+    rate = f" ({100 * delivered / owed:.4g} %)" if owed else ""
     facts = {
         "channel" if len(subject.channels) == 1 else "channels": ", ".join(subject.channels[:5])
         + (", …" if len(subject.channels) > 5 else ""),
-        "from": _time(subject.begin_ms),
-        "to": _time(subject.end_ms),
+        "from": time_text(subject.begin_ms),
+        "to": time_text(subject.end_ms),
         "duration": f"{seconds:,.0f} s" if seconds < 7_200 else f"{seconds / 3_600:,.1f} h",
         "participants": f"{found.participants:,}, {logs}",
         "messages": f"{found.messages:,}",
-        "deliveries": f"{found.deliveries:,}; {found.on_the_way:,} on their way at the end",
+        "delivered to others": f"{delivered:,} of {owed:,}{rate}",
+        "lost": f"{owed - delivered:,}",
+        "on their way at the end": f"{found.on_the_way:,}",
+        "not monitored": ", ".join(name for _, name in found.without_journal[:5]),
         "due after": f"{subject.settle_ms / 1000:g} s",
         "journals": ", ".join(subject.formats),
         "seed": options.get("seed", "none recorded"),
@@ -212,13 +224,20 @@ def _judged(found: Verdict, subject: Subject) -> Iterator[str]:
     yield f'<p class="about">Options other than the defaults: {escape(others) or "none"}.</p>'
 
 
+def _behind(found: Verdict) -> Iterator[str]:
+    """Participants that lack messages now."""
+    about = "Messages that were accepted while the participant was there, and are not in its log."
+    rows = [tuple(each) for each in found.behind]
+    yield section("Behind now", about, Behind._fields, rows[:MAX_ROWS])
+
+
 def _promises(found: Verdict) -> Iterator[str]:
     yield "<h2>Promises</h2><table>"
     for audit in Audit:
         value = found.of(audit)
         count = {
             Value.KEPT: f"kept ({found.judged.get(audit.value, 0):,} cases)",
-            Value.BROKEN: f"broken: {_findings_text(found.broken.get(audit.value, 0))}",
+            Value.BROKEN: f"broken: {_findings_text(found, audit)}",
             Value.UNKNOWN: f"unknown: {escape(found.unknown.get(audit.value, NO_CASE))}",
         }[value]
         mark = _MARKS[value]
@@ -229,8 +248,9 @@ def _promises(found: Verdict) -> Iterator[str]:
     yield "</table>"
 
 
-def _findings_text(count: int) -> str:
-    return "1 finding" if count == 1 else f"{count:,} findings"
+def _findings_text(found: Verdict, audit: Audit) -> str:
+    count, cases = found.broken.get(audit.value, 0), found.judged.get(audit.value, 0)
+    return f"{count:,} of {cases:,}" if count <= cases else f"{count:,} findings"
 
 
 def _matrix(found: Verdict, cases: CaseTable) -> Iterator[str]:
@@ -301,7 +321,7 @@ def _finding(columns: Sequence[str], finding: Finding, link: int | None) -> str:
         escape(finding.audit.replace("_", " ")),
         escape(finding.participant_id),
         _short(finding.message_id),
-        _time(finding.at_ms),
+        time_text(finding.at_ms),
         _short(finding.detail),
         "" if link is None else f'<a href="#evidence-{link}">evidence {link}</a>',
     ]

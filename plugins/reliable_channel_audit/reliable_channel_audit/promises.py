@@ -1,20 +1,33 @@
 """The promises that take more than one participant to judge, over plain values.
 
-`audits.py` says the same in DataFrames, for what does not fit into memory; tests hold the two
-together.
+Most are about one message: what all participants have of it can be judged apart from the others,
+so that any share of the messages gives a share of the answer (`audits.py`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from .clocks import Offset
 from .facts import Acknowledgement, Delivery, Dispatch, Outcome
-from .findings import ESSENTIAL, NOBODY_HAS_IT, Audit, Coverage, Finding, HeardSender, Orphan
+from .findings import (
+    ALWAYS_MS,
+    ESSENTIAL,
+    NOBODY_HAS_IT,
+    SETTLE_MS,
+    Audit,
+    Coverage,
+    Finding,
+    Gap,
+    HeardSender,
+    Orphan,
+)
 from .log_order import first_difference
 from .replay import Life
 from .verdict import NO_CASE
@@ -22,12 +35,11 @@ from .verdict import NO_CASE
 LOST: Final = "declared lost"
 NEVER: Final = "never delivered"
 ANOTHER_MESSAGE: Final = "another message than its sender accepted, or most others have"
-
-
 NO_JOURNAL_KNOWS: Final = " refers to it, and no journal knows it"
 NOT_SENT: Final = "its sender, whose journal is here, did not send it"
-
-
+ENDS_EARLY: Final = "its journal ends before it does"
+NOBODY: Final = ""
+"""Participant of a finding that no journal shows to be of any."""
 ACROSS: Final = (
     Audit.DELIVERY,
     Audit.EQUAL_LOGS,
@@ -36,150 +48,344 @@ ACROSS: Final = (
     Audit.ACKNOWLEDGEMENTS,
 )
 """Audits that take all journals of a channel."""
+Whose = tuple[str, str]
+"""Channel and participant."""
+MessageKey = tuple[str, str]
+"""Channel and message."""
 
 
-class Undelivered(NamedTuple):
-    """What was owed and did not come."""
+class Context:
+    """What is known of all participants: their lives, clocks, and gaps in their journals."""
 
-    findings: list[Finding]
-    on_the_way: int
+    def __init__(
+        self,
+        lives: Sequence[Life],
+        offsets: Mapping[Whose, Offset],
+        gaps: Iterable[Gap],
+        heard: Sequence[HeardSender],
+        settle_ms: int | None = None,
+    ) -> None:
+        self.lives = lives
+        self.offsets = offsets
+        self.ahead_ms = defaultdict(int, {each: of.certain_ms for each, of in offsets.items()})
+        self.unheard = without_journal(lives, heard)
+        """Channel and name of each participant that was heard and left no journal."""
+        self.partial = {channel_id for channel_id, _ in self.unheard}
+        self._settle_ms = settle_ms
+        self._settles: Counter[str] = Counter()
+        self.ends_ms: dict[Whose, int] = {}
+        """When the last journal of each participant ends, by a clock that is not ahead."""
+        self.spans: defaultdict[Whose, list[tuple[int, int]]] = defaultdict(list)
+        """When each participant was there, by a clock that is not ahead."""
+        for life in lives:
+            ahead_ms = self.ahead_ms[life[:2]]
+            self.spans[life[:2]].append((life.opened_ms - ahead_ms, life.until_ms - ahead_ms))
+            self._settles[life.channel_id] = max(self._settles[life.channel_id], life.settle_ms)
+            end_ms = life.until_ms - ahead_ms
+            self.ends_ms[life[:2]] = max(end_ms, self.ends_ms.get(life[:2], end_ms))
+        self._gaps: dict[str, dict[str, list[Gap]]] = {}
+        for gap in gaps:
+            ahead_ms = self.ahead_ms[gap[:2]]
+            from_ms, to_ms = gap.from_ms - ahead_ms, gap.to_ms - ahead_ms
+            self._add(gap._replace(from_ms=from_ms, to_ms=to_ms))
+        self.early_ends = self._early_ends(heard)
+        """When journals end whose participants went on."""
+        for whose, end_ms in self.early_ends.items():
+            self._add(Gap(*whose, 0, end_ms + 1, ALWAYS_MS[1], ENDS_EARLY))
+
+    def of_channel(self, channel_id: str) -> Context:
+        """The same with the lives of one channel."""
+        own = copy(self)
+        own.lives = [life for life in self.lives if life.channel_id == channel_id]
+        return own
+
+    def _add(self, gap: Gap) -> None:
+        self._gaps.setdefault(gap.channel_id, {}).setdefault(gap.participant_id, []).append(gap)
+
+    def _early_ends(self, heard: Iterable[HeardSender]) -> dict[Whose, int]:
+        """Those of which the newest message that was heard is newer than any of their own
+        journals, and came after these end."""
+        newest: dict[Whose, HeardSender] = {}
+        for each in heard:
+            whose = each.channel_id, each.sender_id
+            newest[whose] = max(each, newest.get(whose, each), key=_newest)
+        own: dict[Whose, int] = {}
+        for life in self.lives:
+            own[life[:2]] = max(life.last_lamport, own.get(life[:2], 0))
+        return {
+            whose: self.ends_ms[whose]
+            for whose, each in newest.items()
+            if whose in self.ends_ms
+            and each.last_lamport > own[whose]
+            and each.last_ms - self.ahead_ms[each[:2]] > self.ends_ms[whose]
+        }
+
+    def settle_ms(self, channel_id: str) -> int:
+        """How long a message may be on its way in this channel."""
+        return self._settles[channel_id] if self._settle_ms is None else self._settle_ms
+
+    def unknown_clock(self, whose: Whose) -> str:
+        """Why the times of a participant cannot be compared with those of others; empty if they
+        can."""
+        offset = self.offsets.get(whose)
+        return "" if offset is None else offset.why
+
+    def gap(self, whose: Whose, from_ms: int, to_ms: int) -> Gap | None:
+        """A gap of a participant's journal within a time, or None."""
+        return next(
+            (
+                gap
+                for gap in self._gaps.get(whose[0], {}).get(whose[1], ())
+                if gap.from_ms <= to_ms and from_ms <= gap.to_ms
+            ),
+            None,
+        )
+
+    def may_have(self, whose: Whose, at_ms: int) -> bool:
+        """True if another participant's journal ends so shortly before a time that it was read
+        before it was written on."""
+        return any(
+            other[0] == whose[0] and other != whose and 0 < at_ms - end_ms <= SETTLE_MS
+            for other, end_ms in self.ends_ms.items()
+        )
+
+    def gap_of_others(self, whose: Whose, from_ms: int, to_ms: int) -> Gap | None:
+        """A gap of another participant's journal within a time, or None."""
+        others = (each for each in self._gaps.get(whose[0], {}) if each != whose[1])
+        found = (self.gap((whose[0], each), from_ms, to_ms) for each in others)
+        return next(filter(None, found), None)
+
+
+@dataclass(slots=True)
+class Compared:
+    """What comes of comparing participants."""
+
+    findings: list[Finding] = field(default_factory=list)
+    on_the_way: int = 0
     """Pairs of message and participant for which it is too early to say."""
+    unjudged: dict[Audit, str] = field(default_factory=dict)
+    """Why something cannot be judged."""
+    behind: dict[Whose, tuple[int, int]] = field(default_factory=dict)
+    """How many messages a participant lacks at the end, and when the first one was accepted."""
+
+    def lacks(self, whose: Whose, since_ms: int, messages: int = 1) -> None:
+        """Count messages that a participant lacks."""
+        count, first_ms = self.behind.get(whose, (0, since_ms))
+        self.behind[whose] = count + messages, min(first_ms, since_ms)
+
+    def cannot_judge(self, audit: Audit, participant_id: str, why: str) -> None:
+        """Note a reason; of several, the same one always."""
+        self.add_reason(audit, not_judged(participant_id, why))
+
+    def add_reason(self, audit: Audit, reason: str) -> None:
+        """Note a reason as `cannot_judge` gives it."""
+        self.unjudged[audit] = min(reason, self.unjudged.get(audit, reason))
+
+
+def compare_messages(
+    context: Context,
+    deliveries: Sequence[Delivery],
+    outcomes: Iterable[Outcome],
+    acknowledgements: Iterable[Acknowledgement],
+    orphans: Iterable[Orphan],
+) -> tuple[Compared, dict[MessageKey, list[Delivery]]]:
+    """Judge all that is about single messages; of a share of the messages, all there is of them,
+    and the failures of all. Returns messages that were not sent, which `invented` takes."""
+    result = Compared()
+    holders: defaultdict[MessageKey, list[Delivery]] = defaultdict(list)
+    for each in deliveries:
+        holders[each.channel_id, each.message_id].append(each)
+    false = not_sent(context, holders, result)
+    undelivered(context, holders, outcomes, false, result)
+    acknowledged_and_lost(context, holders, acknowledgements, result)
+    orphaned(context, holders, orphans, result)
+    result.findings += ids_of_several(holders)
+    return result, false
+
+
+class _Agenda:
+    """The messages of a channel by when they were accepted."""
+
+    def __init__(self) -> None:
+        self.dated: list[tuple[int, str]] = []
+        self.undated: dict[str, tuple[str, str]] = {}
+        """Messages whose time is unknown, with their sender and why."""
 
 
 def undelivered(
-    lives: Sequence[Life],
-    deliveries: Sequence[Delivery],
-    outcomes: Sequence[Outcome],
-    false: Container[tuple[str, str]],
-    offsets: Mapping[tuple[str, str], Offset],
-    settle_ms: int,
-) -> Undelivered:
-    """Messages that were accepted, and not delivered to a participant that wanted them and was
-    there later.
+    context: Context,
+    holders: Mapping[MessageKey, Sequence[Delivery]],
+    outcomes: Iterable[Outcome],
+    false: Mapping[MessageKey, object],
+    result: Compared,
+) -> None:
+    """Find messages that were accepted, and not delivered to a participant that wanted them and
+    was there later.
 
     A message whose failure was reported to its sender does not count, nor does one that was
     `not_sent`. Times are corrected by what clocks are certainly ahead.
     """
-    ahead_ms = _certain(offsets)
+    outcomes = list(outcomes)
     failures = {(each.channel_id, each.message_id) for each in outcomes if each.is_failure}
-    failed = {
-        (each.channel_id, each.message_id)
-        for each in deliveries
-        if (each.channel_id, each.first_segment_id) in failures
-    }
     lost = {each[:4] for each in outcomes if not each.is_failure}
     here: defaultdict[tuple[str, str, int], set[str]] = defaultdict(set)
-    accepted: defaultdict[str, dict[str, Delivery]] = defaultdict(dict)
-    for each in deliveries:
-        here[each[:3]].add(each.message_id)
-        known = accepted[each.channel_id].setdefault(each.message_id, each)
-        if _first(each) < _first(known):
-            accepted[each.channel_id][each.message_id] = each
-    agenda = {
-        channel_id: sorted(
-            (message.at_ms - ahead_ms[message[:2]], message_id)
-            for message_id, message in messages.items()
-            if (channel_id, message_id) not in failed and (channel_id, message_id) not in false
-        )
-        for channel_id, messages in accepted.items()
-    }
-    found, on_the_way = [], 0
-    for life in lives:
-        whose = life[:3]
-        owed_from_ms = life.owed_from_ms - ahead_ms[life[:2]]
-        until_ms = life.until_ms - ahead_ms[life[:2]]
-        times = agenda.get(life.channel_id, [])
-        begin, end = bisect_left(times, (owed_from_ms, "")), bisect_left(times, (until_ms + 1, ""))
-        for accepted_ms, message_id in times[begin:end]:
-            message = accepted[life.channel_id][message_id]
-            if message_id in here[whose] or _sent_ms(message, accepted_ms) < owed_from_ms:
-                continue
-            if accepted_ms + settle_ms > until_ms:
-                on_the_way += 1
-                continue
-            what = LOST if (*whose, message_id) in lost else NEVER
-            detail = f"{what}; sent by {message.sender_id}"
-            found.append(Finding(Audit.DELIVERY.value, *whose, message_id, message.at_ms, detail))
-    return Undelivered(found, on_the_way)
+    accepted: dict[MessageKey, Delivery] = {}
+    agendas: defaultdict[str, _Agenda] = defaultdict(_Agenda)
+    for key, held in holders.items():
+        for each in held:
+            here[each[:3]].add(each.message_id)
+        message = accepted[key] = min(held, key=_first)
+        is_failed = any((key[0], each.first_segment_id) in failures for each in held)
+        if is_failed or key in false:
+            continue
+        agenda = agendas[key[0]]
+        if why := context.unknown_clock(message[:2]):
+            agenda.undated[key[1]] = message.participant_id, why
+        else:
+            agenda.dated.append((message.at_ms - context.ahead_ms[message[:2]], key[1]))
+    for agenda in agendas.values():
+        agenda.dated.sort()
+    for life in context.lives:
+        agenda = agendas[life.channel_id]
+        has = here[life[:3]]
+        for message_id, (participant_id, why) in agenda.undated.items():
+            if message_id not in has:
+                result.cannot_judge(Audit.DELIVERY, participant_id, why)
+        if why := context.unknown_clock(life[:2]):
+            if any(message_id not in has for _, message_id in agenda.dated):
+                result.cannot_judge(Audit.DELIVERY, life.participant_id, why)
+            continue
+        _owed(context, life, agenda, has, accepted, lost, result)
+        if life[:2] in context.early_ends:
+            result.cannot_judge(Audit.DELIVERY, life.participant_id, ENDS_EARLY)
+
+
+def _owed(
+    context: Context,
+    life: Life,
+    agenda: _Agenda,
+    has: set[str],
+    accepted: Mapping[MessageKey, Delivery],
+    lost: set[tuple[str, str, int, str]],
+    result: Compared,
+) -> None:
+    """Look at what was accepted while a participant was there."""
+    whose, settle_ms = life[:3], context.settle_ms(life.channel_id)
+    owed_from_ms = life.owed_from_ms - context.ahead_ms[life[:2]]
+    until_ms = life.until_ms - context.ahead_ms[life[:2]]
+    times = agenda.dated
+    begin, end = bisect_left(times, (owed_from_ms, "")), bisect_left(times, (until_ms + 1, ""))
+    for accepted_ms, message_id in times[begin:end]:
+        message = accepted[life.channel_id, message_id]
+        if message_id in has or _sent_ms(message, accepted_ms) < owed_from_ms:
+            continue
+        if message.sender_id == life.participant_id and not _is_own(message):
+            continue  # not owed to its sender: `not_sent`
+        result.lacks(life[:2], accepted_ms)
+        is_lost = (*whose, message_id) in lost
+        due_ms = accepted_ms + settle_ms
+        if (gap := context.gap(life[:2], accepted_ms, due_ms)) is not None:
+            result.cannot_judge(Audit.DELIVERY, life.participant_id, gap.why)
+        elif due_ms > until_ms and not is_lost:
+            result.on_the_way += 1
+        else:
+            detail = f"{LOST if is_lost else NEVER}; sent by {message.sender_id}"
+            result.findings.append(
+                Finding(Audit.DELIVERY.value, *whose, message_id, message.at_ms, detail)
+            )
 
 
 def acknowledged_and_lost(
-    deliveries: Iterable[Delivery],
+    context: Context,
+    holders: Mapping[MessageKey, Sequence[Delivery]],
     acknowledgements: Iterable[Acknowledgement],
-    unheard: Iterable[tuple[str, str]],
-) -> Iterator[Finding]:
-    """Own messages that were acknowledged, and that no other journal has.
+    result: Compared,
+) -> None:
+    """Find own messages that were acknowledged, and that no other journal has.
 
-    Where a participant left no journal, it may be the one that has them.
+    If a participant left no journal, it may be the one that has them.
     """
-    partial = {channel_id for channel_id, _ in unheard}
-    holders: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for each in deliveries:
-        holders[each.channel_id, each.message_id].add(each.participant_id)
-    for told in acknowledgements:
-        if told.acknowledged_ms is None or told.channel_id in partial:
+    for each in acknowledgements:
+        if each.acknowledged_ms is None or each.channel_id in context.partial:
             continue
-        if holders[told.channel_id, told.message_id] <= {told.participant_id}:
-            at_ms = told.acknowledged_ms
-            name = Audit.ACKNOWLEDGEMENTS.value
-            yield Finding(name, *told[:3], told.message_id, at_ms, NOBODY_HAS_IT)
+        held = holders.get((each.channel_id, each.message_id), ())
+        if {one.participant_id for one in held} <= {each.participant_id}:
+            gap = context.gap_of_others(each[:2], each.accepted_ms, ALWAYS_MS[1])
+            if gap is not None:
+                result.cannot_judge(Audit.ACKNOWLEDGEMENTS, gap.participant_id, gap.why)
+                continue
+            at_ms = each.acknowledged_ms - context.ahead_ms[each[:2]]
+            if context.may_have(each[:2], at_ms):
+                result.on_the_way += 1
+                continue
+            name, at_ms = Audit.ACKNOWLEDGEMENTS.value, each.acknowledged_ms
+            result.findings.append(Finding(name, *each[:3], each.message_id, at_ms, NOBODY_HAS_IT))
 
 
 def orphaned(
-    deliveries: Iterable[Delivery],
+    context: Context,
+    holders: Mapping[MessageKey, object],
     orphans: Iterable[Orphan],
-    unheard: Iterable[tuple[str, str]],
-) -> Iterator[Finding]:
-    """References to messages that no journal knows, at each participant once."""
-    partial = {channel_id for channel_id, _ in unheard}
-    known = {(each.channel_id, each.message_id) for each in deliveries}
+    result: Compared,
+) -> None:
+    """Find references to messages that no journal knows, at each participant once."""
     for each in sorted(set(orphans)):
-        if each.channel_id in partial or (each.channel_id, each.message_id) in known:
+        if each.channel_id in context.partial or (each.channel_id, each.message_id) in holders:
+            continue
+        gap = context.gap_of_others((each.channel_id, NOBODY), ALWAYS_MS[0], each.at_ms)
+        if gap is not None:
+            result.cannot_judge(Audit.REFERENCES, gap.participant_id, gap.why)
             continue
         detail = each.first_segment_id + NO_JOURNAL_KNOWS
-        yield Finding(Audit.REFERENCES.value, *each[:3], each.message_id, each.at_ms, detail)
+        result.findings.append(
+            Finding(Audit.REFERENCES.value, *each[:3], each.message_id, each.at_ms, detail)
+        )
 
 
 def not_sent(
-    lives: Iterable[Life],
-    deliveries: Iterable[Delivery],
-    offsets: Mapping[tuple[str, str], Offset],
-) -> dict[tuple[str, str], list[Delivery]]:
-    """Messages in logs that their sender did not send, though its journal is of that time.
+    context: Context, holders: Mapping[MessageKey, Sequence[Delivery]], result: Compared
+) -> dict[MessageKey, list[Delivery]]:
+    """Return messages in logs that their sender did not send, though its journal is of that time.
 
-    Times are corrected by what clocks are certainly ahead.
+    A sender that has the message from others did not send it either. Times are corrected by what
+    clocks are certainly ahead.
     """
-    ahead_ms = _certain(offsets)
-    spans: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for life in lives:
-        ahead = ahead_ms[life[:2]]
-        spans[life[:2]].append((life.opened_ms - ahead, life.until_ms - ahead))
-    holders: defaultdict[tuple[str, str], list[Delivery]] = defaultdict(list)
-    for each in deliveries:
-        holders[each.channel_id, each.message_id].append(each)
     found = {}
-    for message, held in holders.items():
+    for key, held in holders.items():
         senders = {each.sender_id for each in held}
-        if len(senders) > 1 or senders & {each.participant_id for each in held}:
+        if len(senders) > 1 or any(_is_own(each) for each in held):
             continue  # of several senders: `ids_of_several`
-        stamp_ms = min(each.at_ms - ahead_ms[each[:2]] for each in held)
-        was_there = spans[held[0].channel_id, held[0].sender_id]
-        if any(opened_ms <= stamp_ms <= until_ms for opened_ms, until_ms in was_there):
-            found[message] = held
+        whose = key[0], held[0].sender_id
+        if whose not in context.spans:
+            continue
+        stamp_ms = min(each.at_ms - context.ahead_ms[each[:2]] for each in held)
+        clocks = [whose, *(each[:2] for each in held)]
+        unknown = [each for each in clocks if context.unknown_clock(each)]
+        if unknown:
+            result.cannot_judge(Audit.IDS, unknown[0][1], context.unknown_clock(unknown[0]))
+            continue
+        if not any(begin_ms <= stamp_ms <= end_ms for begin_ms, end_ms in context.spans[whose]):
+            continue
+        earliest_ms = min(stamp_ms - context.settle_ms(key[0]), held[0].lamport_timestamp)
+        if (gap := context.gap(whose, earliest_ms, stamp_ms + SETTLE_MS)) is not None:
+            result.cannot_judge(Audit.IDS, whose[1], gap.why)
+        else:
+            found[key] = list(held)
     return found
 
 
 def invented(
-    false: Mapping[tuple[str, str], Sequence[Delivery]], dispatches: Iterable[Dispatch]
+    false: Mapping[MessageKey, Sequence[Delivery]], dispatches: Iterable[Dispatch]
 ) -> Iterator[Finding]:
     """Messages that were `not_sent`, at the participant that sent them out and did not receive
-    them; where no journal shows that, at those that have them."""
+    them, or that has them though they never arrived; if no journal shows that, filed under
+    nobody."""
     hashes = {
         (each.channel_id, each.message_hash): message
         for message, held in false.items()
         for each in held
     }
-    inventors: defaultdict[tuple[str, str], set[tuple[str, str, int]]] = defaultdict(set)
+    inventors: defaultdict[MessageKey, set[tuple[str, str, int]]] = defaultdict(set)
     for sent in dispatches if false else ():
         went = hashes.get((sent.channel_id, sent.message_hash))
         if went is not None and not any(
@@ -189,7 +395,8 @@ def invented(
             inventors[went].add(sent[:3])
     for message, held in false.items():
         at_ms = min(each.at_ms for each in held)
-        for whose in sorted(inventors.get(message) or {each[:3] for each in held}):
+        inventors[message] |= {each[:3] for each in held if each.source is None}
+        for whose in sorted(inventors[message] or {(message[0], NOBODY, 0)}):
             yield Finding(Audit.IDS.value, *whose, message[1], at_ms, NOT_SENT)
 
 
@@ -200,17 +407,20 @@ def without_journal(lives: Iterable[Life], heard: Iterable[HeardSender]) -> list
 
 
 def unknowns(
-    judged: Iterable[Coverage], lives: Sequence[Life], unheard: Iterable[tuple[str, str]]
+    judged: Iterable[Coverage], context: Context, unjudged: Mapping[Audit, str]
 ) -> dict[str, str]:
     """By audit why it cannot be known whether its promise was kept."""
     cases: Counter[tuple[str, str]] = Counter()
-    why: dict[str, str] = {}
+    why = {audit.value: unjudged[audit] for audit in Audit if audit in unjudged}
+    for whose, offset in sorted(context.offsets.items()):
+        if offset.why:
+            why.setdefault(Audit.CLOCK.value, not_judged(whose[1], offset.why))
     for each in sorted(judged, key=lambda each: each[:4]):
         cases[each.channel_id, each.audit] += each.cases
         if each.why is not None:
             why.setdefault(each.audit, not_judged(each.participant_id, each.why))
-    journals = Counter(channel_id for channel_id, _ in {life[:2] for life in lives})
-    return why | reasons(journals, cases, unheard)
+    journals = Counter(channel_id for channel_id, _ in {life[:2] for life in context.lives})
+    return why | reasons(journals, cases, context.unheard)
 
 
 def not_judged(participant_id: str, why: str) -> str:
@@ -242,11 +452,8 @@ def reasons(
     return found
 
 
-def ids_of_several(deliveries: Iterable[Delivery]) -> Iterator[Finding]:
+def ids_of_several(holders: Mapping[MessageKey, Sequence[Delivery]]) -> Iterator[Finding]:
     """Where a log has another message under an id than its sender accepted, or most others have."""
-    holders: defaultdict[tuple[str, str], list[Delivery]] = defaultdict(list)
-    for each in deliveries:
-        holders[each.channel_id, each.message_id].append(each)
     for held in holders.values():
         counts = Counter(_meaning(each) for each in held)
         if len(counts) == 1:
@@ -263,13 +470,14 @@ def ids_of_several(deliveries: Iterable[Delivery]) -> Iterator[Finding]:
 def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Iterator[Finding]:
     """Where the order of a log differs first from that of most others.
 
-    Digests are compared first. Of logs that differ only what both have counts: what is absent is
-    for `undelivered` to judge.
+    Logs that are in order have one order, so only those of `disordered` need be given. Only what
+    both have counts: what is absent is for `undelivered` to judge.
     """
+    compared = disordered(lives)
     logs: defaultdict[tuple[str, str, int], list[tuple[int, str]]] = defaultdict(list)
-    for each in deliveries:
+    for each in deliveries if compared else ():
         logs[each[:3]].append((each.log_position, each.message_id))
-    for model, others in models(lives):
+    for model, others in compared:
         order = [message_id for _, message_id in sorted(logs[model[:3]])]
         places = {message_id: place for place, message_id in enumerate(order)}
         for life in others:
@@ -289,15 +497,22 @@ def difference(position: int, model_id: str, message_id: str) -> str:
     return f"position {position} of what both have is {message_id} in the log of {model_id}"
 
 
-def models(lives: Iterable[Life]) -> Iterator[tuple[Life, list[Life]]]:
-    """Of each channel a life whose log most others share, and those whose digest differs."""
+def disordered(lives: Iterable[Life]) -> list[tuple[Life, list[Life]]]:
+    """Of each channel a life whose log most others share, and those whose order may differ."""
     channels: defaultdict[str, list[Life]] = defaultdict(list)
     for life in sorted(lives):
         channels[life.channel_id].append(life)
+    found = []
     for of_channel in channels.values():
         shared = Counter(life.log_digest for life in of_channel)
         model = max(reversed(of_channel), key=lambda life: (shared[life.log_digest], life.entries))
-        yield model, [life for life in of_channel if life.log_digest != model.log_digest]
+        others = [
+            life
+            for life in of_channel
+            if life.log_digest != model.log_digest and not (life.is_in_order and model.is_in_order)
+        ]
+        found += [(model, others)] if others else []
+    return found
 
 
 def twice_at_a_time(lives: Iterable[Life]) -> Iterator[Finding]:
@@ -309,12 +524,17 @@ def twice_at_a_time(lives: Iterable[Life]) -> Iterator[Finding]:
             yield Finding(Audit.JOURNALS.value, *life[:3], "", life.opened_ms, detail)
 
 
-def _certain(offsets: Mapping[tuple[str, str], Offset]) -> defaultdict[tuple[str, str], int]:
-    return defaultdict(int, {whose: each.certain_ms for whose, each in offsets.items()})
+def _newest(heard: HeardSender) -> tuple[int, int, str, int]:
+    return heard.last_lamport, heard.last_ms, heard.participant_id, heard.life
+
+
+def _is_own(delivery: Delivery) -> bool:
+    """True if the sender's own journal says that it accepted the message."""
+    return delivery.participant_id == delivery.sender_id and delivery.message_hash is None
 
 
 def _sent_ms(message: Delivery, accepted_ms: int) -> int:
-    """When a message was sent: as its sender has it, or before anybody had it."""
+    """When a message was sent: as its sender has it, or before any participant had it."""
     is_own = message.first_segment_id is not None
     return accepted_ms if is_own else min(accepted_ms, message.lamport_timestamp)
 

@@ -39,7 +39,8 @@ class _Copy(NamedTuple):
 class Reception:
     """Takes the lines of a life in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, participant_id: str) -> None:
+        self._participant_id = participant_id
         self.is_plain = True
         """Whether the application receives contents as they stand in messages: neither cut into
         segments nor encrypted inside them."""
@@ -128,9 +129,10 @@ class Reception:
                 detail = f"the log has another {what} than before the restart"
                 self._found.append((Audit.ARRIVED, message_id, at_ms, detail))
             return
+        if line.outcome != "restored":
+            self.arrivals += line.sender_id != self._participant_id
         if line.message_hash is None or line.outcome == "restored":
             return
-        self.arrivals += 1
         arrived = self._arrived.pop(line.message_hash, None)
         if arrived is None:
             self._not_arrived[message_id] = at_ms

@@ -6,8 +6,8 @@ other one: a journal is a unit, and a million of them are judged side by side.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -23,9 +23,9 @@ from reliable_channel.spi import (
     SpecCodec,
 )
 
-from .findings import SETTLE_MS, Audit, Coverage, Finding, HeardSender, Orphan
+from .findings import ALWAYS_MS, SETTLE_MS, Audit, Coverage, Finding, Gap, HeardSender, Orphan
 from .journals import Noted, settings
-from .lines import OPENED, SET_ASIDE, Line
+from .lines import CONTINUED, LOGGED, OPENED, SET_ASIDE, WIRE_IN, WIRE_OUT, Line, time_unit
 from .log_order import Landed, LogOrder
 from .misbehaviour import MAX_SENDERS, Misbehaviour
 from .reception import LINES_MISSING, TAKEN, Reception
@@ -36,6 +36,8 @@ SPECIFIED: Final = ("both", "sds-r-only")
 """The strategies that ask others as SDS-R has it."""
 ACKNOWLEDGED_UNSENT: Final = "acknowledged, and this participant never sent it"
 ACKNOWLEDGED_FIRST: Final = "acknowledged before it was in the log"
+PART_MISSING: Final = "an earlier part of its journal is missing"
+WIRE: Final = frozenset({WIRE_IN, WIRE_OUT})
 _HEARD: Final = TAKEN | {"sync"}
 _CODECS: Final = (SpecCodec(), NimCodec())
 _DEFAULTS: Final = flat(ChannelOptions())
@@ -54,12 +56,22 @@ class Life(NamedTuple):
     """The last that its journal says of it."""
     owed_from_ms: int
     """From when on what is said is owed to it."""
+    settle_ms: int
+    """How long a message may take to arrive here, repaired where it was lost, by the options."""
     entries: int
     """Messages that entered its log."""
     log_digest: str
     is_whole: bool
-    """Whether the log has exactly the messages that entered it, so that two with one digest have
+    """True if the log has exactly the messages that entered it, so that two with one digest have
     the same deliveries."""
+    last_lamport: int
+    """Lamport timestamp of the last own message."""
+    is_in_order: bool
+    """True if the log is in order of Lamport timestamp and id."""
+    impostors: int
+    """Entries in this participant's name that came from others."""
+    time_unit: str
+    """Why the times are none in milliseconds; empty where they are."""
 
 
 class CaseCounts(NamedTuple):
@@ -69,16 +81,12 @@ class CaseCounts(NamedTuple):
     """Messages that entered the log."""
     arrivals: int
     """Those of others among them."""
-    receptions: int
-    """Messages that the application received."""
     in_order: int
     """Entries of a log that is known from its beginning."""
     references: int
     """Of messages in the log, to others."""
     asked: int
     """Messages that were asked of others."""
-    came: int
-    """Messages of others that came, with any outcome."""
     heard: int
     """Those that were taken, or were syncs."""
 
@@ -87,7 +95,7 @@ class CaseCounts(NamedTuple):
         return {
             Audit.DELIVERY: self.arrivals,
             Audit.ARRIVED: self.arrivals,
-            Audit.RECEIVED: self.receptions,
+            Audit.RECEIVED: self.arrivals,
             Audit.EXACTLY_ONCE: self.entries,
             Audit.CAUSAL_ORDER: self.references,
             Audit.LOG_ORDER: self.in_order,
@@ -98,13 +106,7 @@ class CaseCounts(NamedTuple):
             Audit.REPAIR: self.asked,
             Audit.CLOCK: self.heard,
             Audit.JOURNALS: 1,
-            Audit.MEMBERS: self.came,
         }
-
-
-def often(times: int) -> str:
-    """How many times, in words."""
-    return "once" if times == 1 else f"{times:,} times"
 
 
 def message_of(payload: bytes | None) -> Message | None:
@@ -124,10 +126,17 @@ class Replay:
     """Reads the lines of one life in order; then `findings` says what was broken."""
 
     def __init__(
-        self, channel_id: str, participant_id: str, life: int, *, settle_ms: int = SETTLE_MS
+        self, channel_id: str, participant_id: str, life: int, *, settle_ms: int | None = None
     ) -> None:
+        """Judge by the settle time of the options, or the given one."""
         self._whose = channel_id, participant_id, life
-        self._settle_ms = settle_ms
+        self._given_settle_ms = settle_ms
+        self._settle_ms = SETTLE_MS if settle_ms is None else settle_ms
+        self._time_unit = ""
+        self._gaps: list[Gap] = []
+        self._gap_why = ""
+        """Why lines cannot be read, while they cannot."""
+        self._impostors = self._last_lamport = 0
         self.has_begun = False
         self._path = ""
         self._opened_ms = self._owed_from_ms = self._presume_until_ms = 0
@@ -145,13 +154,16 @@ class Replay:
         """Messages that were declared lost, by which message that refers to them, and when."""
         self._requests: dict[str, list[str]] = {}
         """The messages of own requests without a result yet."""
+        self._sending_ms: dict[str, int] = {}
         self._unproven: set[str] = set()
         self._proven: dict[str, int] = {}
         """Own messages that others were seen to have, and since when."""
         self._asked: defaultdict[str, list[int]] = defaultdict(list)
-        self._references = self._messages_came = self._messages_heard = 0
+        self._references = self._messages_heard = 0
         self._unjudged: dict[Audit, str] = {}
-        self._heard: Counter[str] = Counter()
+        self._heard: dict[str, tuple[int, int, int]] = {}
+        """By sender how many of its messages were heard, the last Lamport timestamp of those with
+        content, and when it came."""
         self._hashes: dict[bytes, str] = {}
         """Message ids by the hashes that they went or came under."""
         self._hinted: set[str] = set()
@@ -164,9 +176,20 @@ class Replay:
         """The same where lines of the journal are missing, which may be theirs."""
         self._is_whole = False
         """Whether the log began with this journal."""
+        self._unacknowledged: set[str] = set()
+        """Own messages of which no acknowledgement was emitted."""
         self._unseen: set[str] = set()
         """Own messages to which nothing that arrived refers."""
-        self._reception = Reception()
+        self._foreign: set[str] = set()
+        """Messages of others that are in the log."""
+        self._acknowledged: set[str] = set()
+        """Own messages whose acknowledgement was emitted in this session."""
+        self._provers: defaultdict[str, set[str]] = defaultdict(set)
+        """By own message the senders of messages that refer to it."""
+        self._before_restart: list[Landed] = []
+        """The log of the session before, while that of this one is restored."""
+        self._restored: set[str] = set()
+        self._reception = Reception(participant_id)
         self.misbehaviour = Misbehaviour(self._whose)
         self._found: list[Finding] = []
 
@@ -175,7 +198,14 @@ class Replay:
         line = noted.line
         self._reception.add(line, message)
         if line.event == SET_ASIDE or line.at_ms is None:
+            self._gap_why = self._gap_why or line.record or LINES_MISSING
+            self._log.lose()
             return
+        if self._gap_why or (line.event in WIRE and line.payload is None):
+            self._gap(line.at_ms, self._gap_why or LINES_MISSING)
+        is_restored = line.event == LOGGED and line.outcome == "restored"
+        if self._before_restart and not is_restored and line.event != CONTINUED:
+            self._compare_restored(line.at_ms)
         if line.event == OPENED:
             self._opened(noted, line.at_ms)
         elif line.at_ms < self._last_ms - BACK_MS:
@@ -199,6 +229,7 @@ class Replay:
                 self._log.forget(message_id)
             case "sending_message":
                 self._requests[message_id] = []
+                self._sending_ms[message_id] = line.at_ms
             case "message_acknowledged":
                 if message_id not in self._seen and self._is_whole:
                     if self._reception.is_damaged:
@@ -206,6 +237,7 @@ class Replay:
                     else:
                         self._unlogged_acks.setdefault(message_id, line.at_ms)
                 request = self._requests.pop(message_id, None)
+                self._compare_acknowledged(line, message_id, request or (message_id,), line.at_ms)
                 if request and line.source == "causal_history" and self._unseen.issuperset(request):
                     self._unproven_acks.append((message_id, line.at_ms))
             case "delivery_failed" | "send_failed":
@@ -227,36 +259,38 @@ class Replay:
             self._opened_ms,
             self._until_ms,
             self._owed_from_ms,
+            self._settle_ms,
             len(self._seen),
             self._log.digest(),
             self._seen.keys() == {entry.message_id for entry in self._log},
+            self._last_lamport,
+            all(one.key <= other.key for one, other in pairwise(self._log)),
+            self._impostors,
+            self._time_unit,
         )
+
+    def gaps(self) -> Iterator[Gap]:
+        """The times of which lines are missing."""
+        yield from self._gaps
+        if self._gap_why:
+            yield Gap(*self._whose, self._last_ms, self._until_ms, self._gap_why)
+        if self._time_unit:
+            yield Gap(*self._whose, *ALWAYS_MS, self._time_unit)
 
     def findings(self) -> list[Finding]:
         """The broken promises, as far as this journal alone shows them."""
-        deeds = (
-            self._finding(
-                Audit.MEMBERS,
-                deed.message_id,
-                deed.at_ms,
-                f"{deed.sender}: {deed.what}, {often(deed.times)}",
-            )
-            for deed in self.misbehaviour
-        )
         remarks = (self._finding(*remark) for remark in self._reception.remarks())
         alone = (*self._not_told(), *self._told_without_proof(), *self._without_end())
-        return [*self._found, *remarks, *alone, *self._out_of_order(), *deeds]
+        return [*self._found, *remarks, *alone, *self._out_of_order()]
 
     def judged(self) -> Iterator[Coverage]:
         """How much each audit looked at here, and what it could not judge."""
         cases = CaseCounts(
             entries=len(self._seen),
             arrivals=self._reception.arrivals,
-            receptions=self._reception.receptions,
             in_order=0 if self._log.is_partial else len(self._log),
             references=self._references,
             asked=len(self._asked),
-            came=self._messages_came,
             heard=self._messages_heard,
         ).by_audit()
         unjudged = dict(self._reception.unjudged()) | self._unjudged
@@ -265,14 +299,14 @@ class Replay:
 
     def heard(self) -> Iterator[HeardSender]:
         """The senders of received messages."""
-        for sender_id, messages in self._heard.items():
-            yield HeardSender(*self._whose, sender_id, messages)
+        for sender_id, values in self._heard.items():
+            yield HeardSender(*self._whose, sender_id, *values)
 
     def orphans(self) -> Iterator[Orphan]:
         """References to what is not here in the end; not those that a newcomer may take for older
         than what it asked for."""
         if self._log.is_partial:
-            return
+            return  # the journal may lack the line of it
         for reference, early in self._early.items():
             message_id, at_ms = early[0]
             if reference not in self._presumed and at_ms + self._settle_ms <= self._until_ms:
@@ -286,6 +320,16 @@ class Replay:
         options, wanted_ms = values.get("options"), values.get("wanted_from_ms")
         length = values.get("log_length")
         self._options = options if isinstance(options, dict) else {}
+        self._time_unit = self._time_unit or time_unit(at_ms)
+        self._acknowledged.clear()
+        if "follows" in values:
+            self._gap(at_ms, PART_MISSING)
+        elif self.has_begun and not self._log.is_partial:
+            self._before_restart = list(self._log)
+        self._restored.clear()
+        if self._given_settle_ms is None:
+            waits_ms = self.option("retry_interval_ms") + self.option("repair_t_max_ms")
+            self._settle_ms = max(self._settle_ms, SETTLE_MS + waits_ms)
         self._log.go_on(length if isinstance(length, int) else 0)
         self._reception.is_plain = self._is_plain()
         self._reception.is_damaged |= self._log.is_partial
@@ -296,6 +340,7 @@ class Replay:
         self._owed_from_ms = at_ms
         self._is_whole = isinstance(wanted_ms, int)
         if isinstance(wanted_ms, int):
+            wanted_ms = min(wanted_ms, at_ms)  # it cannot want less than it is told
             asks = self.option("retrieval_strategy") not in WITHOUT_STORE
             asks = asks and self.option("query_on_connect") and values.get("has_store") is not False
             self._owed_from_ms = wanted_ms if asks else max(wanted_ms, at_ms)
@@ -306,6 +351,16 @@ class Replay:
         is_spec = self.option("wire_profile") == "spec"
         whole = self.option("segmentation") in (("none", "profile") if is_spec else ("none",))
         return whole and self.option("encryption_order") != "encrypt-then-sds"
+
+    @property
+    def settle_ms(self) -> int:
+        """How long a message may be on its way to this participant."""
+        return self._settle_ms
+
+    @property
+    def is_in_other_time(self) -> bool:
+        """True if the times seem to be in another unit than milliseconds."""
+        return bool(self._time_unit)
 
     @property
     def has_whole_contents(self) -> bool:
@@ -328,13 +383,18 @@ class Replay:
             return
         causal_ids = message.causal_ids
         self._unseen.difference_update(causal_ids)
+        for message_id in self._unacknowledged.intersection(causal_ids):
+            self._provers[message_id].add(message.sender_id)
         if line.message_hash is not None:
             self._hashes[line.message_hash] = message.message_id
-        self._messages_came += 1
         if line.outcome not in _HEARD:
             return
         if message.sender_id in self._heard or len(self._heard) < MAX_SENDERS:
-            self._heard[message.sender_id] += 1
+            count, last, last_ms = self._heard.get(message.sender_id, (0, 0, 0))
+            lamport = message.lamport_timestamp or 0
+            if line.outcome in TAKEN and lamport > last:
+                last, last_ms = lamport, at_ms
+            self._heard[message.sender_id] = count + 1, last, last_ms
         self._messages_heard += 1
         self._hints(message, at_ms)
         if line.outcome in TAKEN and line.message_hash is not None:
@@ -351,6 +411,9 @@ class Replay:
             line.content_sha256 or b"",
         )
         if line.outcome == "restored":
+            self._restored.add(message_id)
+            if entry.sender_id == self._whose[1]:
+                self._last_lamport = max(self._last_lamport, entry.lamport_timestamp)
             if message_id not in self._seen:
                 self._seen[message_id] = entry.lamport_timestamp, len(self._seen)
                 self._log.restore(entry)
@@ -359,7 +422,14 @@ class Replay:
             self._find(Audit.EXACTLY_ONCE, message_id, at_ms, "it was in the log already")
             return
         self._log.land(entry, line.position or 0, line.evicted or 0, at_ms)
+        if entry.sender_id != self._whose[1]:
+            self._foreign.add(message_id)
+        elif line.message_hash is not None:
+            self._impostors += 1
+        else:
+            self._last_lamport = max(self._last_lamport, entry.lamport_timestamp)
         if line.first_segment_id is not None:
+            self._unacknowledged.add(message_id)
             self._unproven.add(message_id)
             self._unseen.add(message_id)
             if line.first_segment_id in self._requests:
@@ -430,7 +500,9 @@ class Replay:
             proofs = [self._proven.get(message_id) for message_id in message_ids]
             if proofs and None not in proofs:
                 since_ms = max(filter(None, proofs), default=0)
-                if since_ms + self._settle_ms <= self._until_ms:
+                if any(gap.to_ms >= self._sending_ms[request_id] for gap in self.gaps()):
+                    self._unjudged[Audit.ACKNOWLEDGEMENTS] = LINES_MISSING
+                elif since_ms + SETTLE_MS <= self._until_ms:
                     detail = "others have it, and no acknowledgement was emitted"
                     yield self._finding(Audit.ACKNOWLEDGEMENTS, request_id, since_ms, detail)
 
@@ -448,6 +520,43 @@ class Replay:
         for message_id, at_ms in self._unproven_acks:
             detail = "acknowledged by a reference that did not arrive"
             yield self._finding(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
+
+    def _compare_acknowledged(
+        self, line: Line, message_id: str, request: Sequence[str], at_ms: int
+    ) -> None:
+        """An acknowledgement is emitted once, of an own message, by a participant that has it."""
+        self._unacknowledged.difference_update(request)
+        provers = set[str]().union(*(self._provers.pop(each, ()) for each in request))
+        by_reference = line.source == "causal_history"
+        if line.outcome == "redelivered":
+            return
+        if message_id in self._acknowledged:
+            self._find(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, "acknowledged twice")
+        elif message_id in self._foreign:
+            detail = "acknowledged, and another participant sent it"
+            self._find(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
+        elif by_reference and provers and line.acknowledged_by not in (None, *provers):
+            detail = f"acknowledged by {line.acknowledged_by}, of which no reference arrived"
+            self._find(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
+        self._acknowledged.add(message_id)
+
+    def _gap(self, to_ms: int, why: str) -> None:
+        """Lines are missing between the last one and a time."""
+        from_ms = self._last_ms if self.has_begun else ALWAYS_MS[0]
+        self._gaps.append(Gap(*self._whose, from_ms, to_ms, why))
+        self._gap_why = ""
+
+    def _compare_restored(self, at_ms: int) -> None:
+        """All that was in the log before a restart is in it afterwards, but for the oldest."""
+        before, self._before_restart = self._before_restart, []
+        keys = {each.message_id: each.key for each in before}
+        oldest = min((keys[each] for each in self._restored & keys.keys()), default=None)
+        for each in before:
+            if oldest is not None and each.key > oldest and each.message_id not in self._restored:
+                detail = "in the log before the restart, and not after it"
+                self._find(Audit.ARRIVED, each.message_id, at_ms, detail)
+                self._log.forget(each.message_id)
+                self._log.lose()
 
     def _out_of_order(self) -> Iterator[Finding]:
         """The first place at which the log is not in order of Lamport timestamp and id."""

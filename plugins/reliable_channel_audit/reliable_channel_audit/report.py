@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from . import arrivals, dag_tables, figures
-from .audits import certain, in_true_time, table
+from .audits import context_of, in_true_time, table
 from .dag_picture import draw_dag
 from .evidence import Evidence
-from .findings import SETTLE_MS, Finding
-from .journals import journal_files, options_of, participants
+from .findings import Finding
+from .journals import group_of, journal_files, options_of
 from .page import (
     MAX_IN_MATRIX,
     MAX_ROWS,
@@ -52,14 +52,19 @@ class Figure:
         return " ".join((self.of.__doc__ or "").split())
 
 
-FIGURES: Final = (
+LEADING: Final = (
+    Figure("delivery_by_hour", "Deliveries by hour", figures.by_hour),
+    Figure("delivery_by_pair", "Deliveries by sender and receiver", figures.by_pair),
     Figure("delivery_by_way", "How messages came", arrivals.by_way),
+    Figure("repair", "Losses that were repaired", figures.repair_efficiency),
     Figure("acknowledgements", "Acknowledgements", figures.acknowledgement_latency),
-    Figure("repair", "Repair", figures.repair_efficiency),
+)
+"""Before the promises: what an operator asks first."""
+FIGURES: Final = (
     Figure("overhead", "Overhead", figures.overhead),
     Figure("sync", "Sync messages by the size of the group", figures.sync_traffic),
     Figure("clocks", "Clocks", figures.clocks),
-    Figure("members", "Members that misbehave", figures.members),
+    Figure("misbehaviour", "What no honest member sends", figures.members),
     Figure("late_joiners", "Late participants", figures.late_joiners),
 )
 
@@ -71,7 +76,7 @@ def write_report(
     *,
     paths: Sequence[str | Path] = (),
     evidence: Sequence[Evidence] = (),
-    settle_ms: int = SETTLE_MS,
+    settle_ms: int | None = None,
     said: DataFrame | None = None,
     begin_ms: int = 0,
     end_ms: int = 2**63 - 1,
@@ -88,13 +93,17 @@ def write_report(
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "report.json").write_text(as_json(found, evidence))
-    clocks = figures.clocks(facts).persist()
-    rows = certain(clocks).select("channel_id", "participant_id", "ahead_ms").collect()
-    ahead_ms = {(row.channel_id, row.participant_id): row.ahead_ms for row in rows}
-    came = arrivals.arrivals(in_true_time(facts, ahead_ms))
-    made = {"clocks": clocks, "delivery_by_way": arrivals.by_way(came.counted)}
+    offsets = context_of(facts, None).offsets
+    ahead_ms = {whose: each.certain_ms for whose, each in offsets.items() if each.certain_ms}
+    true = in_true_time(facts, ahead_ms)
+    came = arrivals.arrivals(true)
+    made = {
+        "delivery_by_hour": figures.by_hour(true),
+        "delivery_by_pair": figures.by_pair(true),
+        "delivery_by_way": arrivals.by_way(came.counted),
+    }
     sections = []
-    for figure in FIGURES:
+    for figure in (*LEADING, *FIGURES):
         progress(figure.title.lower())
         there = made.get(figure.name)
         values = (figure.of(facts) if there is None else there).toArrow()
@@ -104,7 +113,6 @@ def write_report(
         sections.append(section(figure.title, figure.about, values.column_names, first, drawn))
     buckets = _buckets(came, found.findings, ahead_ms)
     came.counted.unpersist()
-    clocks.unpersist()
     if said is not None:
         progress("the causal dag")
         sections.append(_dag(facts, said, directory, begin_ms, end_ms))
@@ -115,7 +123,8 @@ def write_report(
         pa.Table.from_pylist(rows_of, arrow_schema(FINDING)), directory / "findings.parquet"
     )
     subject = _subject(facts, ahead_ms, paths, settle_ms)
-    text = page(found, subject, _cases(facts, found), buckets, evidence, sections)
+    leading, others = sections[: len(LEADING)], sections[len(LEADING) :]
+    text = page(found, subject, _cases(facts, found), buckets, evidence, others, leading=leading)
     path = directory / "index.html"
     path.write_text(text)
     return path
@@ -125,7 +134,7 @@ def _subject(
     facts: DataFrame,
     ahead_ms: Mapping[tuple[str, str], int],
     paths: Sequence[str | Path],
-    settle_ms: int,
+    settle_ms: int | None,
 ) -> Subject:
     """What was judged."""
     lives = table(facts, "Life")
@@ -135,11 +144,13 @@ def _subject(
     ahead = [ahead_ms.get((row.channel_id, row.participant_id), 0) for row in spans]
     begin_ms = min((row.opened_ms - ms for row, ms in zip(spans, ahead, strict=True)), default=0)
     end_ms = max((row.until_ms - ms for row, ms in zip(spans, ahead, strict=True)), default=0)
-    group, _ = participants(journal_files(paths)) if paths else ([], [])
+    group = group_of(journal_files(paths)).participants if paths else []
     formats, options = options_of(group)
     names = [row.channel_id for row in channels]
     by = f"reliable-channel {version('reliable-channel')}"
-    return Subject(names, begin_ms, end_ms, formats, options, settle_ms, by)
+    longest = lives.agg(F.max("settle_ms").alias("ms")).collect()[0].ms
+    due_ms = (longest or 0) if settle_ms is None else settle_ms
+    return Subject(names, begin_ms, end_ms, formats, options, due_ms, by)
 
 
 def _cases(facts: DataFrame, found: Verdict) -> CaseTable:

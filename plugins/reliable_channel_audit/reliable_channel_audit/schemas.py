@@ -47,6 +47,7 @@ JOURNAL: Final = _table(
     evicted=NUMBER,
     content_sha256=BYTES,
     first_segment_id=TEXT,
+    acknowledged_by=TEXT,
     message_ids=TEXTS,
     payload=BYTES,
     record=TEXT,
@@ -59,9 +60,14 @@ LIFE: Final = _table(
     opened_ms=NUMBER,
     until_ms=NUMBER,
     owed_from_ms=NUMBER,
+    settle_ms=NUMBER,
     entries=NUMBER,
     log_digest=TEXT,
     is_whole=FLAG,
+    last_lamport=NUMBER,
+    is_in_order=FLAG,
+    impostors=NUMBER,
+    time_unit=TEXT,
 )
 DELIVERY: Final = _table(
     **_WHOSE,
@@ -98,7 +104,10 @@ LAG: Final = _table(**_WHOSE, sender_id=TEXT, message_hash=BYTES, least_ms=NUMBE
 DEED: Final = _table(**_WHOSE, sender=TEXT, what=TEXT, message_id=TEXT, at_ms=NUMBER, times=NUMBER)
 FINDING: Final = _table(audit=TEXT, **_WHOSE, message_id=TEXT, at_ms=NUMBER, detail=TEXT)
 COVERAGE: Final = _table(**_WHOSE, audit=TEXT, cases=NUMBER, why=TEXT)
-HEARD_SENDER: Final = _table(**_WHOSE, sender_id=TEXT, messages=NUMBER)
+HEARD_SENDER: Final = _table(
+    **_WHOSE, sender_id=TEXT, messages=NUMBER, last_lamport=NUMBER, last_ms=NUMBER
+)
+GAP: Final = _table(**_WHOSE, from_ms=NUMBER, to_ms=NUMBER, why=TEXT)
 ORPHAN: Final = _table(**_WHOSE, message_id=TEXT, first_segment_id=TEXT, at_ms=NUMBER)
 SET_ASIDE: Final = _table(path=TEXT, reason=TEXT, lines=NUMBER, first_line=NUMBER)
 
@@ -124,6 +133,7 @@ FACTS: Final = {
     "Lag": LAG,
     "Deed": DEED,
     "Finding": FINDING,
+    "Gap": GAP,
     "Coverage": COVERAGE,
     "HeardSender": HEARD_SENDER,
     "Orphan": ORPHAN,
@@ -223,3 +233,13 @@ STORED: Final = _table(
     meta=BYTES,
 )
 """A Waku message in Store."""
+
+CLOCK: Final = _table(
+    channel_id=TEXT,
+    participant_id=TEXT,
+    offset_ms=NUMBER,
+    least_ms=NUMBER,
+    most_ms=NUMBER,
+    why=TEXT,
+)
+"""How far a clock is ahead of most others (`clocks.Offset`)."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from math import ceil, floor, log10
 from typing import Final, NamedTuple
+
+from .lines import time_text
 
 MAX_STRETCHES: Final = 120
 """Stretches of time of a picture; a wall has no room for more."""
@@ -115,15 +116,10 @@ def _times(begin_ms: int, end_ms: int, x: Callable[[float], float]) -> Iterator[
     for at_ms in range(-(-begin_ms // step_ms) * step_ms, end_ms + 1, step_ms):
         yield (
             f'<text x="{x(at_ms):.1f}" y="{_HEIGHT - _BOTTOM + 18}" text-anchor="middle" '
-            f'fill="#444">{_text(at_ms, form)}</text>'
+            f'fill="#444">{time_text(at_ms, form)}</text>'
         )
-    day = _text(begin_ms, "%Y-%m-%d")
+    day = time_text(begin_ms, "%Y-%m-%d")
     yield f'<text x="{_LEFT}" y="{_HEIGHT - 6}" fill="#777">{day}, UTC</text>'
-
-
-def _text(at_ms: int, form: str) -> str:
-    text = datetime.fromtimestamp(at_ms / 1000, UTC).strftime(form)
-    return text[:-3] if form.endswith("%f") else text
 
 
 def _curves(

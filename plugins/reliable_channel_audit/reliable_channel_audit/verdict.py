@@ -36,6 +36,16 @@ class SetAside(NamedTuple):
     first_line: int
 
 
+class Behind(NamedTuple):
+    """A participant that lacks messages at the end of its journal."""
+
+    channel_id: str
+    participant_id: str
+    messages: int
+    since_ms: int
+    """When the first of them was accepted."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Verdict:
     """What journals show of the promises; the same for `check` and `audit`."""
@@ -50,6 +60,7 @@ class Verdict:
     """Messages in logs, own ones included."""
     on_the_way: int = 0
     """Pairs of message and participant for which it is too early to say."""
+    behind: list[Behind] = field(default_factory=list)
     judged: dict[str, int] = field(default_factory=dict)
     """How many cases each audit looked at."""
     unknown: dict[str, str] = field(default_factory=dict)
@@ -61,6 +72,8 @@ class Verdict:
     findings: list[Finding] = field(default_factory=list)
     """Of each audit the first ones, at most `MAX_FINDINGS`."""
     set_aside: list[SetAside] = field(default_factory=list)
+    misbehaviour: dict[str, int] = field(default_factory=dict)
+    """What strangers or members sent that no honest member sends, and how often it came."""
 
     @property
     def value(self) -> Value:
@@ -79,6 +92,12 @@ class Verdict:
         return Value.UNKNOWN if is_unknown else Value.KEPT
 
     @property
+    def delivered(self) -> tuple[int, int]:
+        """Messages that were delivered to others, and those that were to be."""
+        owed = self.judged.get(Audit.DELIVERY.value, 0)
+        return owed - self.broken.get(Audit.DELIVERY.value, 0), owed
+
+    @property
     def holds(self) -> bool:
         """Whether every promise that was put to the test was kept, and it is known."""
         return self.value is Value.KEPT
@@ -92,6 +111,8 @@ class Verdict:
         values["findings"] = [
             each._asdict() | {"severity": severity(each)} for each in self.findings
         ]
+        values["behind"] = [each._asdict() for each in self.behind]
+        values["misbehaviour"] = dict(sorted(self.misbehaviour.items()))
         values["set_aside"] = [each._asdict() for each in self.set_aside]
         return json.dumps(values, indent=1)
 
@@ -105,3 +126,8 @@ def counted(findings: list[Finding]) -> tuple[dict[str, int], list[Finding]]:
         if broken[each.audit] <= MAX_FINDINGS:
             first.append(each)
     return dict(broken), first
+
+
+def often(times: int) -> str:
+    """How many times, in words."""
+    return "once" if times == 1 else f"{times:,} times"

@@ -33,7 +33,7 @@ def make_encryption(url: str, channel_id: str) -> Encryption:
             Keyring(secret), algorithm=algorithm, context=bytes.fromhex(context)
         )
     path = Path(unquote(parts.path[1:]))
-    if parts.netloc or parts.query or path == Path():
+    if parts.netloc or parts.query or parts.fragment or path == Path():
         raise ValueError(f"`encryption` must be {ALLOWED} (got {url!r})")
     try:
         lines = path.read_text(encoding="utf-8").split("\n")

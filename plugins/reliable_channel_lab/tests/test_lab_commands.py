@@ -6,6 +6,7 @@ import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from subprocess import PIPE
 
 import pytest
@@ -18,7 +19,7 @@ from tests.cli.in_process import run
 IMPATIENT = replace(
     draw_scenario(22), settle_within_ms=1, parameters=Parameters(retry_interval_ms=5_000)
 )
-"""Breaks a promise: nobody is that quick."""
+"""Break a promise: no participant is that quick."""
 
 
 def simulate(*arguments: str) -> tuple[int, list[str]]:
@@ -89,3 +90,14 @@ def test_shrinking_keeps_what_is_needed_and_nothing_else() -> None:
     assert small.participants == 2
     assert small.faults == ()
     assert small.store is None
+
+
+def test_journals_are_written_with_the_faults_of_their_group(tmp_path: Path) -> None:
+    status, lines = simulate("--journals", str(tmp_path), "--first-seed", "7")
+    assert (status, lines[-1]) == (0, "1 passed, 0 failed")
+    directory = tmp_path / "seed-7"
+    scenario = Scenario.from_json((directory / "scenario.json").read_text())
+    assert scenario == draw_scenario(7)
+    names = {path.stem for path in directory.glob("*.jsonl")}
+    assert names == {f"p{number}" for number in range(scenario.participants)}
+    assert simulate("--journals", str(tmp_path), "--first-seed", "7")[0] != 0

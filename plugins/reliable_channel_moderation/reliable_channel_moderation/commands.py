@@ -27,7 +27,7 @@ def moderation_log(
     """
     try:
         for entry in read_log(file, is_first=not renamed):
-            time = datetime.fromtimestamp(entry.at_ms / 1000, UTC).isoformat(timespec="seconds")
+            time = _time(entry.at_ms)
             case = f" case {entry.case}" if entry.case else ""
             typer.echo(
                 f"{time} {entry.action}{case} {entry.user[:12]} by {entry.by[:12]} {entry.why!r}"
@@ -38,3 +38,10 @@ def moderation_log(
     except OSError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
+
+
+def _time(at_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):  # a date beyond the year 9999
+        return f"{at_ms} ms"

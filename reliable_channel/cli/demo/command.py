@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 from secrets import randbelow
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
 
 import anyio
@@ -18,7 +19,7 @@ from rich.live import Live
 from ..._program import run
 from ..console import fail, leaves, out
 from ..exit_codes import ExitCode
-from .processes import DemoError, PeerProcess, node_address, started
+from .processes import DemoError, PeerProcess, node_addresses, started
 from .view import COLUMNS, NEXT, figures_of, progress, summary
 
 NAMES: Final = ("alice", "bob", "carol", "dave", "erin")
@@ -48,6 +49,12 @@ def demo(
         float, typer.Option(min=0, max=0.9, help="Share of what each receives that is thrown away.")
     ] = 0.3,
     seed: Annotated[int | None, typer.Option(help="Lose the same messages again.")] = None,
+    nodes: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Nodes that the participants use in turn, in a chain over libp2p."
+        ),
+    ] = 1,
     journals: Annotated[
         Path | None, typer.Option(help="Directory for the participants' journals.")
     ] = None,
@@ -60,7 +67,7 @@ def demo(
 ) -> None:
     """Watch five processes agree on one log though the network loses 30 % and cuts one off."""
     seed = randbelow(1_000_000) if seed is None else seed
-    story = Story(messages, loss, seed, journals, as_json=as_json)
+    story = Story(messages, loss, seed, journals, nodes=nodes, as_json=as_json)
     is_over = False
     try:
         is_over = run(story.run, timeout) or False
@@ -82,8 +89,16 @@ class Story:
     """One run of the demo."""
 
     def __init__(
-        self, messages: int, loss: float, seed: int, journals: Path | None, *, as_json: bool
+        self,
+        messages: int,
+        loss: float,
+        seed: int,
+        journals: Path | None,
+        *,
+        nodes: int,
+        as_json: bool,
     ) -> None:
+        self._nodes = nodes
         self._as_json = as_json
         self._messages = messages
         self._loss = loss
@@ -132,19 +147,35 @@ class Story:
         return True
 
     async def _start(self, stack: AsyncExitStack, tasks: anyio.abc.TaskGroup) -> None:
-        node = await stack.enter_async_context(started("node", "--port", "0"))
-        address = await node_address(node)
+        addresses = await self._start_nodes(stack)
         if self._journals is not None:
             self._journals.mkdir(parents=True, exist_ok=True)
         for number, name in enumerate(NAMES):
             process = await stack.enter_async_context(
-                started("peer", *self._flags(address, number, name))
+                started("peer", *self._flags(addresses[number % len(addresses)], number, name))
             )
             peer = PeerProcess(name, process)
             tasks.start_soon(peer.listen)
             self._peers.append(peer)
         for peer in self._peers:
             await peer.ready.wait()
+
+    async def _start_nodes(self, stack: AsyncExitStack) -> list[str]:
+        """Start the nodes, each a relay peer of the one before; return their REST addresses."""
+        found: list[str] = []
+        before: str | None = None
+        for _ in range(self._nodes):
+            flags = ["--port", "0"]
+            if self._nodes > 1:
+                folder = stack.enter_context(TemporaryDirectory())
+                flags += ["--no-rln", "--listen", "/ip4/127.0.0.1/tcp/0"]
+                flags += ["--identity", str(Path(folder, "node.key"))]
+            if before is not None:
+                flags += ["--relay-peer", before]
+            node = await stack.enter_async_context(started("node", *flags))
+            address, before = await node_addresses(node)
+            found.append(address)
+        return found
 
     def _flags(self, address: str, number: int, name: str) -> list[str]:
         options: dict[str, object] = {

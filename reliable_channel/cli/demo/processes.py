@@ -15,6 +15,8 @@ from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
 PROGRAM: Final = (sys.executable, "-m", "reliable_channel")
+REST: Final = "listening on "
+LIBP2P: Final = "libp2p peers reach it at "
 
 
 class DemoError(RuntimeError):
@@ -125,8 +127,8 @@ async def started(*arguments: str) -> AsyncIterator[Process]:
                 process.kill()
 
 
-async def node_address(process: Process) -> str:
-    """Wait until the node listens, and return where.
+async def node_addresses(process: Process) -> tuple[str, str | None]:
+    """Wait until the node listens; return its REST address, and its multiaddress if it has one.
 
     Raises:
         DemoError: it ended instead.
@@ -135,8 +137,10 @@ async def node_address(process: Process) -> str:
     text = ""
     async for chunk in TextReceiveStream(process.stdout):
         text += chunk
-        if "\n" in text:
-            return text.split("\n")[0].removeprefix("listening on ").strip()
+        *lines, _ = text.split("\n")
+        if lines and lines[-1].startswith(REST):
+            multiaddresses = (line.removeprefix(LIBP2P) for line in lines[:-1])
+            return lines[-1].removeprefix(REST), next(multiaddresses, None)
     raise DemoError(f"the node {await ending(process)}")
 
 

@@ -115,12 +115,15 @@ class SpecCodec:
         tail = sds_pb2.Message(
             bloom_filter=message.bloom_filter,
             content=message.content,
-            log_root=_raw_root(message.log_root),
-            reconciling=_raw_reconciling(message.reconciling),
+            log_root=None if message.log_root is None else _raw_root(message.log_root),
+            reconciling=(
+                None if message.reconciling is None else _raw_reconciling(message.reconciling)
+            ),
             is_tuned=message.is_tuned or None,
             signature=message.signature,
         )
-        _fill(tail.repair_request, message.repair_request)
+        if message.repair_request:
+            _fill(tail.repair_request, message.repair_request)
         return head.SerializeToString() + causal_history + tail.SerializeToString()
 
     def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
@@ -151,9 +154,7 @@ def _root(raw: sds_pb2.LogRoot) -> LogRoot | None:
     return LogRoot(raw.start, raw.end, raw.count, raw.fingerprint)
 
 
-def _raw_root(root: LogRoot | None) -> sds_pb2.LogRoot | None:
-    if root is None:
-        return None
+def _raw_root(root: LogRoot) -> sds_pb2.LogRoot:
     return sds_pb2.LogRoot(
         start=root.start, end=root.end, count=root.count, fingerprint=root.fingerprint
     )
@@ -169,11 +170,9 @@ def _reconciling(raw: sds_pb2.Reconciling) -> Reconciling:
     )
 
 
-def _raw_reconciling(said: Reconciling | None) -> sds_pb2.Reconciling | None:
-    if said is None:
-        return None
+def _raw_reconciling(said: Reconciling) -> sds_pb2.Reconciling:
     return sds_pb2.Reconciling(
-        roots=filter(None, map(_raw_root, said.roots)),
+        roots=map(_raw_root, said.roots),
         lists=[
             sds_pb2.ListedIds(start=each.start, end=each.end, hashes=each.hashes)
             for each in said.lists

@@ -67,6 +67,10 @@ class MessageLog:
         self._archive = archive
         self._blocks = ArchiveBlocks(recorder)
         self._window = min(limit, window)
+        archived = archive is not NO_ARCHIVE
+        self._most = self._window if archived else limit
+        """Entries in memory."""
+        self._most_bytes = min(WINDOW_BYTES, limit_bytes) if archived else limit_bytes
 
     def __len__(self) -> int:
         return self._blocks.total + len(self.entries)
@@ -105,7 +109,8 @@ class MessageLog:
         self.size_bytes += len(entry.content)
         position = blocks.total + (len(entries) - 1 if at_end else order.bisect_left(key))
         evicted = self.evicted
-        self._make_room()
+        if len(entries) > self._most or self.size_bytes > self._most_bytes:
+            self._make_room()
         return max(0, position - (self.evicted - evicted))
 
     def position(self, entry: LogEntry) -> int:
@@ -241,9 +246,9 @@ class MessageLog:
         """Keep to the limits: oldest entries leave the log, or, where there is an archive, memory
         and then the archive."""
         entries, archived = self.entries, self._archive is not NO_ARCHIVE
-        most = self._window if archived else self.limit
-        max_bytes = min(WINDOW_BYTES, self.limit_bytes) if archived else self.limit_bytes
-        while len(entries) > most or (self.size_bytes > max_bytes and len(entries) > 1):
+        while len(entries) > self._most or (
+            self.size_bytes > self._most_bytes and len(entries) > 1
+        ):
             if archived:
                 self._archive_oldest()
             else:

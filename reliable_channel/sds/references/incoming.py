@@ -370,7 +370,7 @@ class IncomingBuffer:
 
     def _seen(self, message_id: str) -> None:
         """A reference does not wait for its turn any more: its message is listed as any other."""
-        batch = self.queued.remove(message_id)
+        batch = self.queued.remove(message_id) if self.queued.size else None
         if batch is not None and batch.is_parked:
             self._dependants.setdefault(message_id, {})[batch.carrier_id] = None
 

@@ -46,7 +46,11 @@ class RepairCache:
         self._messages[message_id] = data
         self.size_bytes += len(data)
         while self.size_bytes > self._limit_bytes:
-            self._evict(next(iter(self._messages)))
+            evicted_id, evicted = self._messages.popitem(last=False)
+            self.size_bytes -= len(evicted)
+            self._evicted(evicted_id)
+            if self._is_recorded:
+                self._kept.evicted(evicted_id)
         return True
 
     def discard(self, message_id: str) -> None:

@@ -36,8 +36,8 @@ from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.transport.base import Envelope, Received, Source
 
 EPOCH_MS: Final = 1_700_000_000_000
-QUIET_MS: Final = 60_000
-"""How long everybody stays after the last message."""
+QUIET_MS: Final = 200_000
+"""How long all stay after the last message: longer than a repair takes by the default options."""
 SMALL_BLOOM: Final = BloomParameters(60)
 """Filters that roll over a few times while a hundred messages are sent."""
 _CODEC: Final = SpecCodec()

@@ -139,8 +139,26 @@ def _of_one(ledger: Ledger, name: str, lines: Lines) -> Iterator[str]:
                 *_said(message),
             ):
                 yield f"{line['message_id']} did not arrive as it was sent"
+    yield from _restored(lines)
     yield from _received(ledger, name, lines)
     yield from _acknowledged(name, ledger, lines)
+
+
+def _restored(lines: Lines) -> Iterator[str]:
+    """A restart brings back the log of before, but for the oldest of it."""
+    log = dict[str, tuple[int, str]]()
+    before, again = dict[str, tuple[int, str]](), set[str]()
+    for line in [*lines, {"event": "journal_opened"}]:
+        if line["event"] == "journal_opened":
+            oldest = min((before[each] for each in again & before.keys()), default=None)
+            for message_id, key in before.items():
+                if oldest is not None and key > oldest and message_id not in again:
+                    yield f"{message_id} was in the log before the restart"
+            before, again = dict(log), set()
+        elif line["event"] == "message_logged":
+            log[line["message_id"]] = line["lamport_timestamp"], line["message_id"]
+            if line.get("outcome") == "restored":
+                again.add(line["message_id"])
 
 
 def _lost(lines: Lines) -> set[tuple[str, str]]:
@@ -158,9 +176,11 @@ def _acknowledged(name: str, ledger: Ledger, lines: Lines) -> Iterator[str]:
     emitted, or the participant was gone before it was due."""
     own = {each for each, message in ledger.messages.items() if message.sender_id == name}
     proven: dict[str, int] = {}
-    told, sent = set[str](), set[str]()
+    told, sent, in_session = set[str](), set[str](), set[str]()
     for line in lines:
-        if line["event"] == "wire_in":
+        if line["event"] == "journal_opened":
+            in_session.clear()
+        elif line["event"] == "wire_in":
             message = _message(line["payload"])
             if message.sender_id != name:
                 for message_id in own & sent & set(message.causal_ids):
@@ -171,6 +191,9 @@ def _acknowledged(name: str, ledger: Ledger, lines: Lines) -> Iterator[str]:
             told.add(line["message_id"])
         elif line["event"] == "message_acknowledged":
             told.add(line["message_id"])
+            if line["message_id"] in in_session:
+                yield f"{line['message_id']} is acknowledged twice"
+            in_session.add(line["message_id"])
             if line["message_id"] not in sent:
                 yield f"{line['message_id']} is acknowledged before it is in the log"
             if line["source"] == "causal_history" and line["message_id"] not in proven:

@@ -11,7 +11,7 @@ import pytest
 from reliable_channel_audit.dag import DagPosition as At
 from reliable_channel_audit.dag import Said, direct, places, said_by
 from reliable_channel_audit.dag_picture import draw_dag
-from reliable_channel_audit.journals import journal_files, participants
+from reliable_channel_audit.journals import group_of, journal_files
 
 from .generated import write_group
 
@@ -71,7 +71,7 @@ def test_depth_and_branches_by_definition(seed: int) -> None:
 
 def test_a_journal_has_the_dag_of_the_channel(tmp_path: Path) -> None:
     write_group(tmp_path, loss=0.3)
-    group, _ = participants(journal_files([tmp_path]))
+    group = group_of(journal_files([tmp_path])).participants
     one, *others = (places(list(said_by(each))) for each in group)
     assert len(one) == 120
     assert not any(each.orphaned for each in one)

@@ -8,7 +8,7 @@ from pathlib import Path
 from reliable_channel_audit.check import check
 from reliable_channel_audit.evidence import MAX_STEPS, evidence, lives_of, show
 from reliable_channel_audit.findings import Audit, severity
-from reliable_channel_audit.journals import journal_files, participants
+from reliable_channel_audit.journals import group_of, journal_files
 
 from .generated import write_group
 from .planted import plant
@@ -18,7 +18,7 @@ def test_the_life_of_a_message(tmp_path: Path) -> None:
     (path, *_) = write_group(tmp_path, loss=0)
     sent = next(line for line in path.read_text().splitlines() if "sending_message" in line)
     message_id = json.loads(sent)["message_id"]
-    group, _ = participants(journal_files([tmp_path]))
+    group = group_of(journal_files([tmp_path])).participants
     life = lives_of(group, {message_id[:8]})[message_id]
     mine = [step.what for step in life if step.participant_id == "p000"]
     assert mine == [
@@ -42,10 +42,10 @@ def test_the_life_of_a_message(tmp_path: Path) -> None:
 
 def test_the_worst_come_first_each_message_once(tmp_path: Path) -> None:
     paths = write_group(tmp_path)
-    plant("garbage", paths[0], seed=1)
+    plant("clock jump", paths[0], seed=1)
     plant("missing", paths[1], seed=1)
     plant("acknowledged and lost", paths[2], seed=3)
-    group, _ = participants(journal_files([tmp_path]))
+    group = group_of(journal_files([tmp_path])).participants
     shown = evidence(group, check([tmp_path]).findings, [tmp_path], 10)
     assert [each.severity for each in shown] == [0, 1, 4]
     assert shown[0].path == str(paths[2])
@@ -60,7 +60,7 @@ def test_the_worst_come_first_each_message_once(tmp_path: Path) -> None:
 def test_what_is_about_no_message_has_the_place_where_it_began(tmp_path: Path) -> None:
     path = write_group(tmp_path)[1]
     plant("clock jump", path, seed=1)
-    group, _ = participants(journal_files([tmp_path]))
+    group = group_of(journal_files([tmp_path])).participants
     (shown,) = evidence(group, check([tmp_path]).findings, [tmp_path])
     line = json.loads(path.read_text().splitlines()[shown.line - 1])
     assert (shown.path, line["at_ms"]) == (str(path), shown.finding.at_ms)
@@ -70,7 +70,7 @@ def test_what_is_about_no_message_has_the_place_where_it_began(tmp_path: Path) -
 def test_a_participant_that_has_nothing_of_a_message_is_shown_at_its_time(tmp_path: Path) -> None:
     path = write_group(tmp_path)[1]
     plant("missing", path, seed=1)
-    group, _ = participants(journal_files([tmp_path]))
+    group = group_of(journal_files([tmp_path])).participants
     (shown,) = evidence(group, check([tmp_path]).findings, [tmp_path])
     lines = [json.loads(line)["at_ms"] for line in path.read_text().splitlines()]
     assert shown.path == str(path)
@@ -82,7 +82,7 @@ def test_of_a_large_group_the_participant_of_the_finding_is_shown(tmp_path: Path
     """Of 200 participants each has three steps of a message: more than are shown."""
     *_, path = write_group(tmp_path, participants=200, messages=10, loss=0, bloom=None)
     ((_, _, message_id),) = plant("received twice", path, seed=1)
-    group, _ = participants(journal_files([tmp_path]))
+    group = group_of(journal_files([tmp_path])).participants
     (shown,) = evidence(group, check([tmp_path]).findings, [tmp_path])
     assert len(shown.life) == MAX_STEPS < 600 - 3
     own = [step.what for step in shown.life if step.participant_id == path.stem]

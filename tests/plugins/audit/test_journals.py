@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from reliable_channel.runtime.journal import JOURNAL_FORMAT, Journal
 from reliable_channel_audit import journals
 from reliable_channel_audit.check import check
-from reliable_channel_audit.journals import journal_files, lived, options_of, participants
+from reliable_channel_audit.journals import group_of, journal_files, lived, options_of, texts
 from reliable_channel_audit.lines import Line, line_of
 from reliable_channel_audit.verdict import Value, Verdict
 from tests.journal_lines import json_lines
@@ -243,7 +244,7 @@ def test_without_its_first_part_a_journal_begins_later(tmp_path: Path) -> None:
 
 
 def lives(*paths: Path) -> list[tuple[str, int]]:
-    (whose,), _ = participants(paths)
+    (whose,) = group_of(paths).participants
     noted = lived(whose.channel_id, whose.participant_id, whose.paths)
     return [(Path(each.path).stem, each.life) for each in noted]
 
@@ -274,7 +275,12 @@ def test_options_are_listed_with_the_seed_of_each_participant(tmp_path: Path) ->
         with Journal(path, channel_id="c", sender_id=path.stem, content_topic="/t") as journal:
             options = {"seed": 9 + number, "bloom_capacity": 60, "retry_interval_ms": 30_000}
             journal.opened(at_ms=1, wanted_from_ms=0, log_length=0, options=options)
-    group, _ = participants(journal_files([tmp_path]))
+    group = group_of(journal_files([tmp_path])).participants
     formats, found = options_of(group)
     assert formats == [JOURNAL_FORMAT]
     assert found == {"bloom_capacity": "60", "seed": "9, 10, 11, 12, 13 and 2 more"}
+
+
+def test_a_byte_order_mark_hides_no_line() -> None:
+    file = BytesIO(b"\xef\xbb\xbf{}\r\n{}\r\n")
+    assert [json.loads(text) for text in texts(file) if isinstance(text, bytes)] == [{}, {}]

@@ -10,7 +10,7 @@ from reliable_channel.runtime.journal import JOURNAL_FORMAT
 from reliable_channel_audit.check import check
 from reliable_channel_audit.evidence import Evidence, evidence
 from reliable_channel_audit.findings import PROMISES, Audit
-from reliable_channel_audit.journals import journal_files, options_of, participants
+from reliable_channel_audit.journals import group_of, journal_files, options_of
 from reliable_channel_audit.page import Subject, page, section, worst_participants
 from reliable_channel_audit.verdict import Verdict
 
@@ -46,10 +46,10 @@ def shown(found: Verdict, proofs: list[Evidence], *sections: str) -> str:
 
 def test_each_finding_leads_to_its_evidence(tmp_path: Path) -> None:
     paths = write_group(tmp_path)
-    plant("garbage", paths[0], seed=1)
+    plant("clock jump", paths[0], seed=1)
     ((_, _, message_id),) = plant("missing", paths[1], seed=1)
     found = check([tmp_path])
-    group, _ = participants(journal_files([tmp_path]))
+    group = group_of(journal_files([tmp_path])).participants
     text = shown(found, evidence(group, found.findings, [tmp_path]))
     assert '<h1 class="broken">' in text
     assert f'title="{message_id}"' in text
@@ -90,5 +90,5 @@ def test_participants_with_findings_are_shown_first(tmp_path: Path) -> None:
 
 def test_options_that_are_not_the_default(tmp_path: Path) -> None:
     write_group(tmp_path)
-    group, _ = participants(journal_files([tmp_path]))
+    group = group_of(journal_files([tmp_path])).participants
     assert options_of(group) == ([JOURNAL_FORMAT], {"bloom_capacity": str(SMALL_BLOOM.capacity)})

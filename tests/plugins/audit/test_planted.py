@@ -38,8 +38,10 @@ def test_each_audit_finds_its_own(tmp_path: Path, fault: str, seed: int) -> None
     verdict = check([tmp_path])
     assert found(verdict) == expected
     assert len(verdict.findings) == len(expected)
-    torn = [(each.reason, each.lines) for each in verdict.set_aside]
-    assert torn == ([("not JSON: torn, or not of a journal", 1)] if "torn" in fault else [])
+    aside = [each.reason.split(":")[0] for each in verdict.set_aside]
+    assert aside == {"torn last line": ["not JSON"], "a copy of a journal": 2 * ["a copy"]}.get(
+        fault, []
+    )
 
 
 def asked(path: Path, at_ms: Sequence[int]) -> str:
@@ -69,9 +71,11 @@ def test_a_message_was_asked_for_while_the_clock_went_back(tmp_path: Path) -> No
 
 
 def test_faults_of_several_participants_are_told_apart(tmp_path: Path) -> None:
-    paths = write_group(tmp_path, participants=len(FAULTS), messages=200)
+    # One that ends early is not owed what others miss, and a copy is none once another is changed.
+    faults = [each for each in FAULTS if each not in ("torn last line", "a copy of a journal")]
+    paths = write_group(tmp_path, participants=len(faults), messages=200)
     expected: Expected = set()
-    for seed, (fault, path) in enumerate(zip(FAULTS, paths, strict=True)):
+    for seed, (fault, path) in enumerate(zip(faults, paths, strict=True)):
         expected |= plant(fault, path, seed)
     assert found(check([tmp_path])) == expected
 

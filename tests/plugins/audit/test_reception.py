@@ -25,7 +25,7 @@ OPENED, CLOSED = Line("journal_opened", 0), Line("journal_closed", 4)
 
 
 def found(*lines: Line, is_plain: bool = True) -> list[tuple[Audit, str]]:
-    reception = Reception()
+    reception = Reception("bob")
     reception.is_plain = is_plain
     for line in lines:
         reception.add(line, HELLO if line.event == "wire_in" else None)
@@ -85,7 +85,7 @@ def test_received_and_in_no_log() -> None:
 def test_what_is_absent_may_stand_in_a_line_that_cannot_be_read() -> None:
     torn = set_aside("not JSON")
     assert not found(OPENED, torn, LOGGED, CLOSED)
-    reception = Reception()
+    reception = Reception("bob")
     for line in (OPENED, torn, LOGGED, CLOSED):
         reception.add(line, None)
     assert {audit for audit, _ in reception.unjudged()} == {Audit.ARRIVED, Audit.RECEIVED}

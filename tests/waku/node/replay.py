@@ -286,7 +286,7 @@ def _compare(recording: Recording, answer: httpx.Response) -> Iterator[Differenc
         if answer.headers.get(name) != recorded:
             yield Difference(name, recorded, answer.headers.get(name))
     is_json = answer.headers["content-type"] == "application/json"
-    ours = answer.json() if is_json else answer.text
+    ours = answer.json() if is_json and answer.content else answer.text
     yield from _compare_values("body", recording, recording.body, ours)
 
 

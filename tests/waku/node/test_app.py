@@ -111,14 +111,27 @@ async def test_a_message_with_long_meta_is_taken_and_dropped(http: httpx.AsyncCl
         ("GET", "/relay/v1/messages/%2Fa/"),
         ("GET", "/%2e%2e/info"),
         ("PATCH", "/info"),
-        ("HEAD", "/health"),
-        ("GET", "//info"),
+        ("HEAD", "/relay/v1/auto/messages/%2Fa%2F1%2Fb%2Fproto"),
     ],
 )
 async def test_what_no_route_takes(http: httpx.AsyncClient, method: str, path: str) -> None:
     answer = await http.request(method, path)
     assert (answer.status_code, answer.text) == (404, "")
     assert answer.headers["content-type"] == "text/plain"
+
+
+async def test_the_address_says_what_it_is(http: httpx.AsyncClient) -> None:
+    answer = await http.get("/")
+    assert answer.status_code == 200
+    assert answer.text.startswith("This is a Waku node")
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/info", "/version", "/docs", "/metrics"])
+async def test_a_head_is_that_of_the_get(http: httpx.AsyncClient, path: str) -> None:
+    head, whole = await http.head(path), await http.get(path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"] == whole.headers["content-type"]
+    assert int(head.headers["content-length"]) > 0
 
 
 async def test_client_ids_are_bounded(http: httpx.AsyncClient) -> None:

@@ -304,7 +304,13 @@ class Network:
         link = links.get(peer_id)
         if not isinstance(link, PeerLink):
             table = self._node.service_nodes.subscriptions
-            link = links[peer_id] = PeerLink(peer_id, self.gossip, table)
+            link = links[peer_id] = PeerLink(
+                peer_id,
+                self.gossip,
+                table,
+                max_message_bytes=self._node.options.max_message_bytes,
+                dial=lambda text: self._peers.hurry(PeerId.parse(text)),
+            )
         return link
 
     def _met(self, peer: ServicePeer) -> None:

@@ -6,13 +6,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import anyio
+
 from waku.errors import BadAnswer, EndpointMissing, NodeUnreachable, NoPeers, WakuError
-from waku.models import HASH_BYTES, StorePage, StoreQuery, WakuMessage
-from waku.node.envelope import Envelope
+from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery, WakuMessage
+from waku.node.envelope import Envelope, encoded_size
 from waku.node.filter import FilterTable, in_requests
 from waku.node.libp2p.gossip import Gossip
 from waku.node.mesh import PeerInfo
-from waku.node.services import Criterion, ServiceRefused, Subscriber
+from waku.node.services import Criterion, ServiceRefused, Subscriber, refuse_unreadable
 from waku.p2p.codec import FilterRequest
 from waku.p2p.service_peer import ServicePeer
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["PeerLink", "PeerServices"]
 
 T = TypeVar("T")
+
+DIAL_S: Final = 2.0
+"""So long a request waits for a service node that is away: nwaku dials it for each request."""
 
 NOBODY_STATUS: Final = 505
 NOBODY: Final = "No peers for topic, skipping publish"
@@ -38,14 +43,27 @@ class PeerLink:
         peer_id: the peer.
         gossip: the node's part in relay; None where it takes none.
         table: what the node's clients want of peers that serve filter.
+        max_message_bytes: limit of the network's messages.
+        dial: dials the peer now, if the node stays connected to it.
     """
 
-    def __init__(self, peer_id: str, gossip: Gossip | None, table: FilterTable) -> None:
+    def __init__(
+        self,
+        peer_id: str,
+        gossip: Gossip | None,
+        table: FilterTable,
+        *,
+        max_message_bytes: int,
+        dial: Callable[[str], None],
+    ) -> None:
         self.key: Final = peer_id
+        self.max_message_bytes: Final = max_message_bytes
         self.services: Final = PeerServices(self, table)
         self.is_kept = False
         """True if the node stays connected to the peer, and dials it again."""
         self._gossip = gossip
+        self._dial = dial
+        self._changed = anyio.Event()
         self._peers: list[ServicePeer] = []
         self._info: PeerInfo | None = None
 
@@ -53,6 +71,14 @@ class PeerLink:
     def peer(self) -> ServicePeer | None:
         """The peer over its newest connection; None while there is none."""
         return self._peers[-1] if self._peers else None
+
+    async def reached(self) -> ServicePeer | None:
+        """Return the peer, after a dial if there is no connection; None if it does not answer."""
+        if not self._peers and self.is_kept:
+            self._dial(self.key)
+            with anyio.move_on_after(DIAL_S):
+                await self._changed.wait()
+        return self.peer
 
     @property
     def info(self) -> PeerInfo | None:
@@ -67,6 +93,7 @@ class PeerLink:
     def met(self, peer: ServicePeer) -> None:
         """Note a connection to the peer."""
         self._peers.append(peer)
+        self._changed.set()
         metadata = peer.metadata
         addresses = peer.info.listen_addresses
         self._info = PeerInfo(
@@ -80,6 +107,8 @@ class PeerLink:
     def lost(self, peer: ServicePeer) -> None:
         """Note that a connection is over."""
         self._peers.remove(peer)
+        if not self._peers:
+            self._changed = anyio.Event()
 
     def follows(self, pubsub_topic: str) -> bool:
         """Return True if the peer is subscribed to a topic of relay."""
@@ -109,6 +138,11 @@ class PeerServices:
             ServiceRefused: by the peer, or it cannot be reached.
         """
 
+        refuse_unreadable(message)
+        limit_bytes = self._link.max_message_bytes
+        if encoded_size(message) > limit_bytes:  # the peer would end the stream without an answer
+            raise ServiceRefused(500, f"Message size exceeded maximum of {limit_bytes} bytes")
+
         async def push(peer: ServicePeer) -> int:
             return (await peer.light_push(message, pubsub_topic)).relay_peer_count or 1
 
@@ -132,12 +166,16 @@ class PeerServices:
         """
         if query.cursor == _EMPTY_CURSOR:
             raise ServiceRefused(400, "BAD_REQUEST: invalid cursor")
-        return await self._asked(
+        unreadable = ServiceRefused(300, f"BAD_RESPONSE: {UNREADABLE}")
+        page = await self._asked(
             lambda peer: peer.store(query),
             away=ServiceRefused(504, f"PEER_DIAL_FAILURE: {self._link.key}"),
             silent=ServiceRefused(500, "No history response received (timeout)"),
-            unreadable=ServiceRefused(300, f"BAD_RESPONSE: {UNREADABLE}"),
+            unreadable=unreadable,
         )
+        if not all(map(_is_true, page.entries)):
+            raise unreadable
+        return page
 
     async def ping(self, subscriber: Subscriber) -> None:
         """Return if a client is subscribed, and the peer still knows this node.
@@ -242,7 +280,7 @@ class PeerServices:
     ) -> T:
         """Ask the peer; the refusals are for one that cannot be reached, one that does not answer,
         and an answer that cannot be read."""
-        peer = self._link.peer
+        peer = await self._link.reached()
         if peer is None:
             raise away
         try:
@@ -257,3 +295,10 @@ class PeerServices:
             raise unreadable from error
         except WakuError as error:
             raise ServiceRefused(error.status or 500, error.detail) from error
+
+
+def _is_true(entry: StoreEntry) -> bool:
+    """Return True if a message has the hash that the peer claims, as far as that can be seen."""
+    if entry.message is None or entry.pubsub_topic is None:
+        return True
+    return Envelope.of(entry.pubsub_topic, entry.message).hash == entry.message_hash

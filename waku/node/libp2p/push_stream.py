@@ -74,6 +74,8 @@ class Pusher:
         self._wake = anyio.Event()
         self._stream: Stream | None = None
         """The stream of all messages; None until it is open, and where each has its own."""
+        self._decided_s = 0.0
+        """When the peer would have ended the stream."""
         self._one_by_one = False
         self._unread: deque[Stream] = deque()
         self._drops = False
@@ -135,11 +137,15 @@ class Pusher:
             await self._push_alone()
         elif self._stream is None:
             self._stream = self._link().open([FILTER_PUSH])
+            self._decided_s = anyio.current_time() + END_WAIT_S
             await self._stream.send(self._take(1))
-            with anyio.move_on_after(END_WAIT_S):
-                await self._stream.readable()
-        else:
+        elif (left_s := self._decided_s - anyio.current_time()) <= 0:
             await self._stream.send(self._take(BATCH_BYTES))
+        elif len(self._queue) == 1:
+            await self._push_alone()  # at once: one more stream is as good to either kind
+        else:
+            with anyio.move_on_after(left_s):
+                await self._stream.readable()
 
     async def _push_alone(self) -> None:
         while self._unread and (self._unread[0].is_ended or len(self._unread) >= UNREAD_STREAMS):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..facts import LAGS_OF_A_SENDER, MAX_LAGS, Fact, Lag, Repair, Traffic
-from ..findings import Coverage, HeardSender
+from ..findings import SETTLE_MS, Coverage, HeardSender
 from ..journals import Participant
 from ..log_order import Landed, LogOrder
 from ..misbehaviour import MAX_SENDERS
@@ -40,7 +40,7 @@ class FastFacts(NamedTuple):
     that say whose they are."""
 
 
-def fast_facts(participant: Participant, *, settle_ms: int) -> FastFacts:
+def fast_facts(participant: Participant, *, settle_ms: int | None = None) -> FastFacts:
     """What the judges of rows would give, where they would find nothing.
 
     Raises:
@@ -52,13 +52,14 @@ def fast_facts(participant: Participant, *, settle_ms: int) -> FastFacts:
     replay.add(life.opened, None)
     if not (replay.knows_log and replay.has_whole_contents):
         raise NeedsRowReader("a log of before, or contents that are cut or encrypted")
-    return _FastReader(life, replay, whose, settle_ms).facts()
+    if replay.is_in_other_time:
+        raise NeedsRowReader("times in another unit")
+    return _FastReader(life, replay, whose).facts()
 
 
 class _FastReader:
-    def __init__(self, life: Gathered, replay: Replay, whose: Whose, settle_ms: int) -> None:
+    def __init__(self, life: Gathered, replay: Replay, whose: Whose) -> None:
         self._life, self._replay, self._whose = life, replay, whose
-        self._settle_ms = settle_ms
         self._names = list(life.ids)
         self._until_ms = int(life.at_ms.max())
         log, wire = life.log, life.wire
@@ -92,15 +93,16 @@ class _FastReader:
         cases = CaseCounts(
             entries=entries,
             arrivals=int(self._is_other.sum()),
-            receptions=len(life.received.line),
             in_order=entries,
             references=references,
             asked=len(requests),
-            came=int(self._is_others.sum()),
             heard=int(self._is_heard.sum()),
         ).by_audit()
         ended = self._replay.life()._replace(
-            until_ms=self._until_ms, entries=entries, log_digest=order.digest()
+            until_ms=self._until_ms,
+            entries=entries,
+            log_digest=order.digest(),
+            last_lamport=int(life.log.lamport_timestamp[~self._is_other].max(initial=0)),
         )
         few: list[Fact] = [ended]
         few += (Coverage(*self._whose, audit.value, n, None) for audit, n in cases.items())
@@ -155,6 +157,9 @@ class _FastReader:
         """What entered the log is what arrived, after what it refers to; returns references."""
         log, messages, copies = self._life.log, self._life.messages, self._copies
         places = np.flatnonzero(self._is_other)
+        me = self._life.ids.get(self._whose[1], -1)
+        if (log.sender[places] == me).any() or (log.sender[~self._is_other] != me).any():
+            raise NeedsRowReader("an own message that came from others, or the other way round")
         _same(messages.message_id[copies], log.message_id[places])
         _same(messages.sender[copies], log.sender[places])
         _same(np.maximum(messages.lamport_timestamp[copies], 0), log.lamport_timestamp[places])
@@ -225,6 +230,13 @@ class _FastReader:
             raise NeedsRowReader("referred to before it was in the log")
         if not own[entry].all():
             raise NeedsRowReader("an acknowledged message of others")
+        if (np.bincount(emitted.message_id, minlength=1) > 1).any():
+            raise NeedsRowReader("acknowledged twice")
+        prover = np.full(len(self._names), -1)
+        prover[references[::-1]] = self._life.messages.sender[others][of][::-1]
+        is_known = prover[emitted.message_id] >= 0
+        if (prover[emitted.message_id] != emitted.acknowledged_by)[is_known].any():
+            raise NeedsRowReader("acknowledged by another than the first that refers to it")
         by_reference = emitted.source == words.get("causal_history", -1)
         if (referred_at[emitted.message_id] >= emitted.line)[by_reference].any():
             raise NeedsRowReader("acknowledged by a reference that did not arrive")
@@ -232,7 +244,7 @@ class _FastReader:
         # Rows take the time of the first reference in what was heard, which may come later than
         # here, by a clock that went back a little.
         earliest_ms = np.minimum.accumulate(self._life.at_ms[::-1])[::-1]
-        if (earliest_ms[not_emitted] + self._settle_ms <= self._until_ms).any():
+        if (earliest_ms[not_emitted] + SETTLE_MS <= self._until_ms).any():
             raise NeedsRowReader("others have it, and no acknowledgement was emitted")
 
     def _check_repair(self, requests: Counter[str]) -> None:
@@ -271,8 +283,19 @@ class _FastReader:
         senders = self._life.messages.sender[self._is_heard]
         if len(counts := _counted(senders)) > MAX_SENDERS:
             raise NeedsRowReader("many senders")
-        for sender, messages in counts.items():
-            yield HeardSender(*self._whose, self._names[sender], messages)
+        taken = np.flatnonzero(self._is_taken)
+        wire, messages = self._life.wire, self._life.messages
+        # Of equal timestamps the one that came first counts, as with rows.
+        order = np.lexsort((-taken, messages.lamport_timestamp[taken], messages.sender[taken]))
+        taken = taken[order]
+        last = np.flatnonzero(np.diff(messages.sender[taken], append=-1))
+        newest = dict(zip(messages.sender[taken[last]].tolist(), taken[last].tolist(), strict=True))
+        for sender, count in counts.items():
+            lamport = at_ms = 0
+            if (place := newest.get(sender)) is not None:
+                lamport = max(int(messages.lamport_timestamp[place]), 0)
+                at_ms = int(wire.at_ms[place]) if lamport else 0
+            yield HeardSender(*self._whose, self._names[sender], count, lamport, at_ms)
 
     def _traffic(self) -> Iterator[Traffic]:
         messages, is_out = self._life.messages, ~self._life.wire.is_in

@@ -42,6 +42,7 @@ class Emitted(NamedTuple):
     at_ms: Whole
     message_id: Whole
     source: Whole
+    acknowledged_by: Whole
 
 
 class Gathered(NamedTuple):
@@ -205,9 +206,15 @@ def _received(lines: Lines, contents: Array, ids: Ids) -> Received:
 
 
 def _emitted(lines: Lines, ids: Ids, words: Ids) -> Emitted:
-    message_ids, sources, at_ms = lines.columns("message_id", "source", "at_ms")
+    message_ids, sources, senders, at_ms = lines.columns(
+        "message_id", "source", "acknowledged_by", "at_ms"
+    )
     return Emitted(
-        lines.numbers, _numbers(at_ms), ids.codes(_all(message_ids)), words.codes(_all(sources))
+        lines.numbers,
+        _numbers(at_ms),
+        ids.codes(_all(message_ids)),
+        words.codes(_all(sources)),
+        ids.codes(_all(senders)),
     )
 
 

@@ -15,7 +15,6 @@ from reliable_channel import printable
 from reliable_channel import run as run_program
 from reliable_channel.spi import ExitCode, err, out, say
 
-from ..findings import SETTLE_MS
 from ..live_audit.alarms import PATIENCE_MS
 from ..live_audit.judge import WINDOW
 from .spark_flags import MASTER_HELP, REMOTE_HELP, Conf, settings
@@ -44,8 +43,13 @@ def journals(
         ),
     ] = None,
     settle_ms: Annotated[
-        int, typer.Option(min=0, help="How long something may be on its way.")
-    ] = SETTLE_MS,
+        int | None,
+        typer.Option(
+            min=0,
+            help="How long something may be on its way (ms); by default as long as a retry and a "
+            "repair take by the options of the participants.",
+        ),
+    ] = None,
     message: Annotated[
         str | None,
         typer.Option(
@@ -151,11 +155,11 @@ def journals(
     raise typer.Exit(exit_status(found))
 
 
-def _checked(paths: list[Path], settle_ms: int) -> "tuple[Verdict, list[Evidence]]":
+def _checked(paths: list[Path], settle_ms: int | None) -> "tuple[Verdict, list[Evidence]]":
     """Judge in this process."""
     from ..check import check
     from ..evidence import evidence
-    from ..journals import journal_files, participants
+    from ..journals import group_of, journal_files
 
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("reading", total=None)
@@ -164,14 +168,14 @@ def _checked(paths: list[Path], settle_ms: int) -> "tuple[Verdict, list[Evidence
         )
     if not verdict.findings:
         return verdict, []
-    group, _ = participants(journal_files(paths))
+    group = group_of(journal_files(paths)).participants
     return verdict, evidence(group, verdict.findings, paths)
 
 
 def _reported(
     paths: list[Path],
     directory: Path,
-    settle_ms: int,
+    settle_ms: int | None,
     *,
     window_ms: tuple[int, int],
     master: str | None,
@@ -182,7 +186,7 @@ def _reported(
 ) -> "tuple[Verdict, list[Evidence], Path | None]":
     """Judge on Spark, and write the report."""
     from ..journals import journal_files
-    from ..promises import unknowns
+    from ..promises import reasons
     from ..verdict import Verdict
     from .on_spark import SparkRun, report
 
@@ -190,21 +194,21 @@ def _reported(
     paths = [path.resolve() for path in paths]  # workers run in directories of their own
     files = journal_files(paths, may_be_none=True)
     if not files:  # known before a minute's start
-        return Verdict(unknown=unknowns([], [], [])), [], None
+        return Verdict(unknown=reasons({}, {}, ())), [], None
     return report(run, files, paths, directory, settle_ms)
 
 
 def _explain(paths: list[Path], message_id: str, *, as_json: bool) -> ExitCode:
     """Print the life of a message."""
     from ..evidence import SHORTEST_ID, lives_of, show
-    from ..journals import journal_files, participants
+    from ..journals import group_of, journal_files
 
     if len(message_id) < SHORTEST_ID:
         raise typer.BadParameter(
             f"an id must have at least {SHORTEST_ID} characters (got {message_id!r})",
             param_hint="--message",
         )
-    group, _ = participants(journal_files(paths))
+    group = group_of(journal_files(paths)).participants
     lives = lives_of(group, {message_id})
     if as_json:
         steps = {each: [step._asdict() for step in life] for each, life in lives.items()}
@@ -222,7 +226,7 @@ def _live(
     paths: list[Path],
     directory: Path,
     *,
-    settle_ms: int,
+    settle_ms: int | None,
     patience_s: float,
     every_s: float,
     window: int,

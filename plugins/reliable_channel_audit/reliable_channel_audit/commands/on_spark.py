@@ -35,7 +35,7 @@ class SparkRun(NamedTuple):
 
 
 def report(
-    run: SparkRun, files: list[Path], paths: list[Path], directory: Path, settle_ms: int
+    run: SparkRun, files: list[Path], paths: list[Path], directory: Path, settle_ms: int | None
 ) -> "tuple[Verdict, list[Evidence], Path]":
     """Judge the journals and write a report; returns the verdict, its evidence and the page."""
     with Status("starting Spark", console=err) as status:

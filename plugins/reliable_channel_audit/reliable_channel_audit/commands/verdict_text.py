@@ -8,6 +8,7 @@ from reliable_channel import printable
 from reliable_channel.spi import ExitCode, say
 
 from ..findings import PROMISES, Audit
+from ..lines import time_text
 
 if TYPE_CHECKING:
     from ..evidence import Evidence
@@ -61,10 +62,12 @@ def tell(verdict: "Verdict") -> None:
         f"{counted(verdict.participants, 'participant')}, {counted(verdict.messages, 'message')}, "
         f"{counted(verdict.deliveries, 'delivery', 'deliveries')}, {logs}"
     )
+    _tell_deliveries(verdict)
     from ..verdict import Value
 
     for audit in Audit:
-        cases = f"({verdict.judged.get(audit.value, 0):,} cases)"
+        owed = verdict.judged.get(audit.value, 0)
+        cases = f"({owed:,} cases)"
         value = verdict.of(audit)
         if value is Value.KEPT:
             echo(f"kept    {PROMISES[audit]} {cases}")
@@ -74,15 +77,17 @@ def tell(verdict: "Verdict") -> None:
             echo(f"unknown {PROMISES[audit]}: {why}", style=style)
         else:
             first = next(each for each in verdict.findings if each.audit == audit.value)
-            times = verdict.broken[audit.value]
-            count = "once," if times == 1 else f"{times:,} times, first"
+            number = verdict.broken[audit.value]
+            count = f"{number:,} of {owed:,}" if number <= owed else counted(number, "time")
+            where = (
+                f"at {first.participant_id}" if first.participant_id else "from an unknown sender"
+            )
             what = " ".join(filter(None, (first.message_id, first.detail)))
-            echo(f"BROKEN  {PROMISES[audit]}: {count} at {first.participant_id}: {what}", "red")
+            echo(f"BROKEN  {PROMISES[audit]}: {count}, first {where}: {what}", "red")
+    for what, times in sorted(verdict.misbehaviour.items()):
+        echo(f"received, as no honest member sends it: {what}, {counted(times, 'time')}")
     for channel_id, name in verdict.without_journal[:MAX_NAMES]:
         echo(f"{name} was heard in {channel_id} and left no journal", style="yellow")
-    if verdict.on_the_way:
-        on_the_way = counted(verdict.on_the_way, "delivery", "deliveries")
-        echo(f"not due yet at the end, and on the way: {on_the_way}")
     if verdict.set_aside:
         lines = sum(each.lines for each in verdict.set_aside)
         files = len({each.path for each in verdict.set_aside})
@@ -96,6 +101,17 @@ def tell(verdict: "Verdict") -> None:
         echo("it is not known whether all promises were kept", style="bold yellow")
     else:
         echo(f"broken: {counted(len(verdict.broken), 'promise')}", style="bold red")
+
+
+def _tell_deliveries(verdict: "Verdict") -> None:
+    """Print the delivery rate, and who is behind."""
+    delivered, owed = verdict.delivered
+    rate = f" ({100 * delivered / owed:.4g} %)" if owed else ""
+    late = f", {verdict.on_the_way:,} on their way at the end" if verdict.on_the_way else ""
+    echo(f"delivered to others: {delivered:,} of {owed:,}{rate}, {owed - delivered:,} lost{late}")
+    for each in verdict.behind[:MAX_NAMES]:
+        lacks, since = counted(each.messages, "message"), time_text(each.since_ms)
+        echo(f"{each.participant_id} is behind by {lacks} since {since}", "yellow")
 
 
 def counted(count: int, thing: str, things: str | None = None) -> str:

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 from ..clocks import clock_offsets, own_lags
 from ..facts import Delivery, Dispatch, Lag, Outcome, Repair, facts_of, way_of
-from ..journals import PACKED, Participant, lines_of, participants, settings
+from ..findings import ALWAYS_MS, Gap, HeardSender
+from ..journals import PACKED, Participant, group_of, lines_of, settings
 from ..lines import OPENED
+from ..promises import Context
 from ..replay import Life
 from .field_logs import ENTERED, WAKU, FieldLog
 from .figures import Figures
@@ -72,12 +74,12 @@ def find_runs(paths: Iterable[Path]) -> Iterator[tuple[str, list[Path], dict[str
 def measure(name: str, files: list[Path], metadata: Mapping[str, Any], *, settle_ms: int) -> Run:
     """Read the logs of a run and count."""
     tally, warnings = Tally(), list[str]()
-    group, others = participants(files)
+    group, others, _ = group_of(files)
     options = _flat(metadata.get("params"))
     found = Counter[str]()
     if group:
         found[JOURNALS] = len(group)
-        options = _read_journals(group, tally, settle_ms) | options
+        options = _read_journals(group, tally, settle_ms, warnings) | options
     found += _read_field_logs(others, tally, warnings, metadata, alone=not group)
     figures = tally.figures(settle_ms * 1000)
     _warn(figures, warnings, metadata)
@@ -174,18 +176,39 @@ def _expect_pods(tally: Tally, metadata: Mapping[str, Any], found: Counter[str])
                     tally.participant(pod, group=shard if shard.isdigit() else "")
 
 
-def _read_journals(group: list[Participant], tally: Tally, settle_ms: int) -> dict[str, str]:
-    """Count what journals say; return the options that all of them have."""
+def _read_journals(
+    group: list[Participant], tally: Tally, settle_ms: int, warnings: list[str]
+) -> dict[str, str]:
+    """Count what journals say; return the options that all of them have.
+
+    A participant whose clock is unknown, or whose journal lacks lines, is left out with a warning:
+    its times would show losses and latencies that there were not, or hide some that there were.
+    """
     facts: defaultdict[type, list[Any]] = defaultdict(list)
-    kept = {Life, Delivery, Dispatch, Lag, Outcome, Repair}
+    kept = {Life, Delivery, Dispatch, Lag, Outcome, Repair, Gap, HeardSender}
     for participant in group:
         for fact in facts_of(participant, settle_ms=settle_ms):
             if type(fact) in kept:
                 facts[type(fact)].append(fact)
-    offsets = clock_offsets(own_lags(facts[Lag], facts[Dispatch]))
-    ahead_ms = defaultdict(int, {whose: each.certain_ms for whose, each in offsets.items()})
+    lives = facts[Life]
+    offsets = clock_offsets(own_lags(facts[Lag], facts[Dispatch]), lives)
+    context = Context(lives, offsets, facts[Gap], facts[HeardSender], settle_ms)
+    left_out = {}
+    for whose in sorted({life[:2] for life in lives}):
+        gap = context.gap(whose, *ALWAYS_MS)
+        if why := context.unknown_clock(whose) or (gap and gap.why):
+            left_out[whose] = why
+            warnings.append(f"{whose[1]} is left out: {why}")
+    facts[Delivery] = [
+        each
+        for each in facts[Delivery]
+        if left_out.keys().isdisjoint((each[:2], (each.channel_id, each.sender_id)))
+    ]
+    ahead_ms = context.ahead_ms
     kinds = {(each.channel_id, each.message_hash): each.kind for each in facts[Dispatch]}
-    for life in facts[Life]:
+    for life in lives:
+        if life[:2] in left_out:
+            continue
         ahead = ahead_ms[life[:2]]
         tally.participant(
             _name(life),

@@ -19,10 +19,11 @@ from reliable_channel.spi import Message
 from ..check import judge
 from ..clocks import clock_offsets, own_lags
 from ..facts import Dispatch, Gathering, Lag, Outcome
-from ..findings import Finding
+from ..findings import SETTLE_MS, Finding
 from ..journals import Noted, settings
 from ..lines import LOGGED, OPENED, Line
 from ..log_order import Landed
+from ..replay import Life
 from ..verdict import Verdict
 
 CARRIED: Final = 2_000
@@ -37,7 +38,7 @@ Whose = tuple[str, str, int]
 class Generation:
     """Takes lines and judges them at any time."""
 
-    def __init__(self, settle_ms: int) -> None:
+    def __init__(self, settle_ms: int | None) -> None:
         self._settle_ms = settle_ms
         self._lives: dict[Whose, _Life] = {}
         self._facts: defaultdict[type, list[Any]] = defaultdict(list)
@@ -52,6 +53,12 @@ class Generation:
         """The last one, while no line has come since."""
         self.ahead_ms: dict[tuple[str, str], int] = {}
         """By how much clocks are certainly ahead, as the last verdict has it."""
+
+    @property
+    def settle_ms(self) -> int:
+        """How long a message may be on its way, by the options of the participants."""
+        lives = self._lives.values()
+        return max((each.gathering.replay.settle_ms for each in lives), default=SETTLE_MS)
 
     @property
     def size(self) -> int:
@@ -89,7 +96,7 @@ class Generation:
         verdict.findings = [each for each in verdict.findings if each.message_id not in self._older]
         verdict.broken = dict(Counter(each.audit for each in verdict.findings))
         self._lags = own_lags(facts[Lag], facts[Dispatch])
-        offsets = clock_offsets([*self._lags, *self._earlier_lags])
+        offsets = clock_offsets([*self._lags, *self._earlier_lags], facts[Life])
         self.ahead_ms = {whose: each.certain_ms for whose, each in offsets.items()}
         self._verdict = verdict
         return verdict
@@ -128,7 +135,7 @@ class Generation:
 class _Life:
     """One log of a participant, in the generation's own count of positions."""
 
-    def __init__(self, whose: Whose, settle_ms: int) -> None:
+    def __init__(self, whose: Whose, settle_ms: int | None) -> None:
         self.gathering = Gathering(whose, settle_ms=settle_ms)
         self.opened: Line | None = None
         self._path = ""

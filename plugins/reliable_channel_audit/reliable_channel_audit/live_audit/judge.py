@@ -17,9 +17,9 @@ from ..journals import (
     Noted,
     Reading,
     family_of,
+    group_of,
     journal_files,
     numbered_texts,
-    participants,
     settings,
 )
 from ..lines import CLOSED, CONTINUED, OPENED, SET_ASIDE, Line
@@ -82,7 +82,8 @@ class Journal:
 class LiveJudge:
     """Looks for new lines, judges, and reports each finding once.
 
-    A finding must last `settle_ms` before it is reported: journals are read one after the other.
+    A finding must last for `SETTLE_MS` before it is reported, because journals are read one after
+    the other. One that is not found any more, as its message came late after all, is taken back.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class LiveJudge:
         paths: Sequence[Path],
         reports: Reports,
         *,
-        settle_ms: int = SETTLE_MS,
+        settle_ms: int | None = None,
         patience_ms: int = PATIENCE_MS,
         window: int = WINDOW,
     ) -> None:
@@ -98,11 +99,14 @@ class LiveJudge:
         self.reports = reports
         self._settle_ms, self._patience_ms, self._window = settle_ms, patience_ms, window
         self._journals: dict[str, Journal] = {}
-        self._numbers: dict[tuple[str, str], int] = {}
+        self._copies: set[str] = set()
+        """Journals whose lines stand in others, too."""
         self._generations = [Generation(settle_ms)]
         self._retires_ms = 0
         self._since_ms: dict[str, int] = {}
         """When a finding was found that is not reported yet."""
+        self._standing: set[str] = set()
+        """Findings that were reported, and may be taken back."""
         self.watched: dict[tuple[str, str], Open] = {}
         self.verdict = Verdict()
         self.lines = self.set_aside = 0
@@ -145,13 +149,14 @@ class LiveJudge:
         time."""
         reported = self._judge(now_ms)
         oldest = self._generations[0]
-        grace_ms = max(self._patience_ms, 2 * self._settle_ms)
+        grace_ms = max(self._patience_ms, 2 * oldest.settle_ms)
         if len(self._generations) == 1 and oldest.size >= self._window:
             self._generations.append(oldest.next())
             self._retires_ms = self.newest_ms + grace_ms
         elif len(self._generations) > 1 and self.newest_ms > self._retires_ms:
             reported += self._judge(now_ms, is_last=True)
             del self._generations[0]
+            self._standing &= {identity(each) for each in self._generations[0].verdict().findings}
         return reported
 
     def _judge(self, now_ms: int, *, is_last: bool = False) -> list[dict[str, Any]]:
@@ -164,10 +169,14 @@ class LiveJudge:
             for each in self.verdict.findings:
                 known = identity(each)
                 since_ms[known] = self._since_ms.get(known, now_ms)
-                if now_ms - since_ms[known] >= self._settle_ms or (is_last and not number):
+                if now_ms - since_ms[known] >= SETTLE_MS or (is_last and not number):
                     shown = each._replace(life=each.life % LIVES_OF_A_JOURNAL)
                     report = self.reports.finding(known, shown, now_ms)
                     reported += [report] if report is not None else []
+                    self._standing.add(known)
+        for known in sorted(self._standing - since_ms.keys()):
+            reported.append(self.reports.withdrawn(known, now_ms))
+        self._standing &= since_ms.keys()
         self._since_ms = since_ms
         self.judged_s = perf_counter() - began_s
         return reported
@@ -175,12 +184,16 @@ class LiveJudge:
     def _look_for_journals(self) -> None:
         """Journals that were not there before; old parts of known ones were read as they grew."""
         files: dict[str, list[Path]] = {}
-        for path in journal_files(self._paths, may_be_none=True):
+        found = journal_files(self._paths, may_be_none=True)
+        for path in found:
             files.setdefault(family_of(path), []).append(path)
-        for family, paths in files.items():
-            if family not in self._journals:
-                group, _ = participants(paths)
-                if len(group) == 1:
-                    (own,) = group
-                    whose = own.channel_id, own.participant_id
-                    self._journals[family] = Journal(whose, family, map(Path, own.paths))
+        new = files.keys() - self._journals.keys() - self._copies
+        copies = {each.path for each in group_of(found).copies} if new else set()
+        for family in sorted(new):
+            paths = [path for path in files[family] if str(path) not in copies]
+            if not paths:
+                self._copies.add(family)
+            elif len(group := group_of(paths).participants) == 1:
+                (own,) = group
+                whose = own.channel_id, own.participant_id
+                self._journals[family] = Journal(whose, family, map(Path, own.paths))

@@ -16,6 +16,7 @@ from ..findings import Audit, Finding, severity
 from .alarms import Alarm, Key
 
 FINDING: Final = "finding"
+WITHDRAWN: Final = "withdrawn"
 RAISED: Final = "raised"
 RESOLVED: Final = "resolved"
 NAME: Final = "reports.jsonl"
@@ -37,7 +38,10 @@ class Reports:
         directory.mkdir(parents=True, exist_ok=True)
         self.path = directory / NAME
         self._sent_path = directory / SENT
-        self._known: set[str] = set()
+        self._known: dict[str, dict[str, Any]] = {}
+        """By id the findings that stand: audit, channel, participant and message."""
+        self.taken_back = 0
+        """Findings that were withdrawn."""
         self.raised: set[Key] = set()
         """Alarms that last."""
         self.counts: dict[str, int] = {}
@@ -51,6 +55,11 @@ class Reports:
             return None
         values = {"id": known, "kind": FINDING, "severity": severity(finding)}
         return self._append(values | finding._asdict() | {"reported_ms": now_ms})
+
+    def withdrawn(self, known: str, now_ms: int) -> dict[str, Any]:
+        """Take back a finding that was reported."""
+        values = {"id": known, "kind": WITHDRAWN, **self._known[known]}
+        return self._append(values | {"reported_ms": now_ms})
 
     def alarms(self, alarms: list[Alarm], now_ms: int) -> list[dict[str, Any]]:
         """Report alarms that begin, and those that ended."""
@@ -98,8 +107,13 @@ class Reports:
 
     def _note(self, values: dict[str, Any]) -> None:
         if values["kind"] == FINDING:
-            self._known.add(values["id"])
+            names = ("audit", "channel_id", "participant_id", "message_id")
+            self._known[values["id"]] = {name: values[name] for name in names}
             self.counts[values["audit"]] = self.counts.get(values["audit"], 0) + 1
+            return
+        if values["kind"] == WITHDRAWN:
+            del self._known[values["id"]]
+            self.taken_back += 1
             return
         key = values["channel_id"], values["participant_id"], values["alarm"]
         if values["kind"] == RAISED:

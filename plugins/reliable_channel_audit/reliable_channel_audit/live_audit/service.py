@@ -127,6 +127,11 @@ def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]
             "Participants that were heard and have no journal.",
             len(judge.verdict.without_journal),
         ),
+        "withdrawn_findings_total": (
+            "counter",
+            "Findings that were taken back, because the message came late.",
+            judge.reports.taken_back,
+        ),
         "lines_total": ("counter", "Lines of journals that were read.", judge.lines),
         "unreadable_lines_total": ("counter", "Lines that were set aside.", judge.set_aside),
         "judgement_seconds": ("gauge", "Duration of the last judgement.", judge.judged_s),
@@ -174,6 +179,9 @@ def as_text(report: dict[str, Any]) -> str:
     if report["kind"] == "finding":
         about = f" {report['message_id'][:10]}" if report["message_id"] else ""
         return f"BROKEN  {report['audit']} at {whose}:{about} {report['detail']}"
+    if report["kind"] == "withdrawn":
+        about = f" {report['message_id'][:10]}" if report["message_id"] else ""
+        return f"taken back: {report['audit']} at {whose}:{about} was late, not lost"
     if report["kind"] == "resolved":
         return f"ended   {report['alarm']} at {whose}"
     number = f" {report['messages']} messages, the oldest" if report["messages"] else ""

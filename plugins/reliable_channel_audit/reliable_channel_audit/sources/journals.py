@@ -30,15 +30,15 @@ from ..columns.wire import NeedsRowReader
 from ..dag import said_by
 from ..evidence import ids_of, steps_of
 from ..facts import facts_of, uncollected
-from ..findings import SETTLE_MS, Finding
+from ..findings import Finding
 from ..journals import (
     DAMAGE,
     PACKED,
     Participant,
     end_of_lines,
+    group_of,
     journal_files,
     lived,
-    participants,
     texts,
 )
 from ..lines import Line, line_of
@@ -68,7 +68,7 @@ class JournalReader(DataSourceReader):
     """Reads lines, participant by participant."""
 
     def __init__(self, paths: Sequence[str], partitions: int | None) -> None:
-        self._group, _ = participants(journal_files(paths))
+        self._group = group_of(journal_files(paths)).participants
         self._partitions = partitions
 
     def partitions(self) -> list[Participants]:
@@ -149,7 +149,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 class FactReader(JournalReader):
     """Reads what the lines say."""
 
-    def __init__(self, paths: Sequence[str], partitions: int | None, settle_ms: int) -> None:
+    def __init__(self, paths: Sequence[str], partitions: int | None, settle_ms: int | None) -> None:
         super().__init__(paths, partitions)
         self._settle_ms = settle_ms
 
@@ -252,7 +252,7 @@ class FactSource(DataSource):
             FileNotFoundError: a path that is not there.
             ValueError: no journal.
         """
-        settle_ms = whole(self.options, "settle_ms", SETTLE_MS, at_least=0)
+        settle_ms = whole(self.options, "settle_ms", None, at_least=0)
         return FactReader(_paths(self.options), whole(self.options, "partitions", None), settle_ms)
 
 
@@ -309,7 +309,7 @@ def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:
 
 
 def _rows_in(partition: FileRange) -> Iterator[Sequence[Any]]:
-    group, _ = participants([Path(partition.path)])
+    group = group_of([Path(partition.path)]).participants
     if not group:
         return
     whose = group[0].channel_id, group[0].participant_id

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from ..findings import SETTLE_MS
-from ..replay import often
+from ..verdict import often
 from .senders import RATE_WINDOW_MS, Sender
 from .tally import ChannelTally, StoreTally
 

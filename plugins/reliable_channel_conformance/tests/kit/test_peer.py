@@ -1,4 +1,4 @@
-"""A program that is no peer, or a hostile one, ends its row: it cannot stop or crash the kit."""
+"""A program that is not a peer, or a hostile one, ends its row: it cannot stop or crash the kit."""
 
 import shlex
 import sys

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from reliable_channel.spi import err, say
 
+from ..journals import journals_in
 from ..sim import Result, Scenario, Simulation, big_group, cores, draw_scenario, run_all, shrink
 from ..sim.disk_faults import draw_disk_faults
 from ..sim.liveness import draw_liveness
@@ -97,6 +98,13 @@ def simulate(
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON line for each seed or run.")
     ] = False,
+    journals: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write the journals of each seed, for `check`, and its faults as scenario.json.",
+        ),
+    ] = None,
     out_dir: Annotated[
         Path | None, typer.Option("--out", help="With --compare: where to write CSV and plots.")
     ] = None,
@@ -113,6 +121,8 @@ def simulate(
     drawing = [flag for flag, is_given in drawings.items() if is_given]
     if len(drawing) > 1:
         raise ValueError(f"{' and '.join(drawing)} draw different scenarios: give one of them")
+    if journals is not None and comparing:
+        raise ValueError("--journals does not go with --compare")
     stop = threading.Event()
     _on_signals(signal.default_int_handler)  # whoever ends a soak has its report
     if comparing:
@@ -131,16 +141,17 @@ def simulate(
         )
         raise typer.Exit(0 if kept and not stop.is_set() else 1)
     if scenario is not None:
-        results: Iterable[Result] = [_run_one(_read(scenario), trace)]
+        results: Iterable[Result] = [_run_one(_read(scenario), trace, journals)]
         total: int | None = 1
     else:
         chosen: Callable[[int], Scenario] = _DRAWINGS.get("".join(drawing), draw_scenario)
         if participants is not None:
             chosen = partial(big_group, participants=participants, messages=messages)
-        total = None if forever else seeds or (100 if participants is None else 1)
+        is_one = participants is not None or journals is not None
+        total = None if forever else seeds or (1 if is_one else 100)
         numbers = count(first_seed) if total is None else range(first_seed, first_seed + total)
         workers = min(jobs or cores(), total or 1_000_000)
-        results = _run_seeds(chosen, numbers, workers, stop, show=trace)
+        results = _run_seeds(chosen, numbers, workers, stop, show=trace, journals=journals)
     command = None
     if scenario is None:
         command = _command(participants, messages, drawing)
@@ -170,9 +181,10 @@ def _run_seeds(
     stop: threading.Event,
     *,
     show: bool,
+    journals: Path | None,
 ) -> Iterable[Result]:
-    if show:
-        return (_run_one(chosen(seed), show) for seed in numbers)
+    if show or journals is not None:
+        return (_run_one(chosen(seed), show, journals) for seed in numbers)
     if workers > 1:
         # An exception in the middle of a process pool would leave it waiting for itself.
         _on_signals(lambda *_: stop.set())
@@ -285,8 +297,18 @@ def _with_progress(
             yield result
 
 
-def _run_one(scenario: Scenario, show: bool) -> Result:
-    return Simulation(scenario, show=say if show else None).run()
+def _run_one(scenario: Scenario, show: bool, journals: Path | None) -> Result:
+    """Run a scenario; with `journals` in a directory of the seed.
+
+    Raises:
+        FileExistsError: there are journals of this seed already.
+    """
+    kept = None
+    if journals is not None:
+        directory = journals / f"seed-{scenario.seed}"
+        kept = journals_in(directory, scenario)
+        (directory / "scenario.json").write_text(scenario.to_json(), encoding="utf-8")
+    return Simulation(scenario, show=say if show else None, journals=kept).run()
 
 
 def _read(scenario: str) -> Scenario:

@@ -136,17 +136,17 @@ class Driver(driver.Driver[Packet], Generic[C]):
         self.wakes.get(wake, _ignore)()
 
     def note_sent(self, payload: bytes, accepted: Accepted) -> None:
-        """Tell the watch."""
+        """Report it to the watch."""
         self.watch.sent(self.core, payload, accepted)
 
     def note_confirmed(self, event: AnyEvent) -> None:
-        """Tell the watch once it is on disk."""
+        """Report it to the watch once it is on disk."""
         self.when_on_disk(self.watch.confirmed, event)
 
     def note_received(
         self, data: bytes, arrived: Packet, arrival: Arrival, now_ms: int, *, from_store: bool
     ) -> None:
-        """Write it into the journal, and tell the watch."""
+        """Write it into the journal, and report it to the watch."""
         if self.journal is not None:
             self.journal.came(arrived, arrival.outcome, now_ms, from_store=from_store)
         self.watch.received(self.core, data, arrival)

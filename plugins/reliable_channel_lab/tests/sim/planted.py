@@ -43,7 +43,7 @@ def lost_ack() -> AbstractContextManager[Any]:
 
 
 def filter_not_rolled() -> AbstractContextManager[Any]:
-    """The bloom filter takes whatever comes, as js-waku's does."""
+    """The bloom filter takes any id, as js-waku's does."""
 
     def insert(self: RollingBloomFilter, message_id: str) -> None:
         self._current.insert(message_id)

@@ -20,7 +20,7 @@ FOUND = {
     ),
     # The simulation's own: a participant that writes to disk at the pace of the looks at it was
     # never found at rest. Drawn by seed 10530.
-    "who is busy with the disk is at rest": (
+    "a participant that writes to disk is at rest": (
         '{"seed":10530,"participants":1,"writes":[],"faults":['
         '{"kind":"hostile","at_ms":16066,"attack":"unknown_dependencies","count":20},'
         '{"kind":"crash","at_ms":119035,"until_ms":119135,"who":0}],"store":null,'
@@ -39,7 +39,7 @@ FOUND = {
     ),
     # A clock that is set back while a participant is down: what it has on disk is planned for hours
     # after it starts again. Times from disk are cut to what could be planned now (`restoring.py`).
-    "a clock set back while nobody looks": (
+    "a clock set back while a participant is down": (
         '{"seed":1,"participants":1,"writes":[],"faults":['
         '{"kind":"hostile","at_ms":10000,"attack":"unknown_dependencies","count":1},'
         '{"kind":"crash","at_ms":20000,"until_ms":30000,"who":0},'

@@ -67,7 +67,7 @@ def test_everything_reaches_everybody_once(variant: str, scenario: str) -> None:
 
 
 def test_without_repair_what_is_lost_stays_lost() -> None:
-    """The control: a comparison that could not tell would be worth nothing."""
+    """The control: a comparison that never fails is worth nothing."""
     measures = measured(Cell("group", 5, 0.3, CONTROL, seed=3))
     assert measures.delivered < measures.due and measures.lost and measures.different_logs
     assert not measures.is_kept
@@ -75,8 +75,8 @@ def test_without_repair_what_is_lost_stays_lost() -> None:
 
 @pytest.mark.parametrize("variant", KEPT)
 def test_crashes_and_a_partition_break_no_promise(variant: str) -> None:
-    """But for SDS without SDS-R: Store never heard what an island told itself, and its senders know
-    that they were heard."""
+    """But for SDS without SDS-R: Store never had the messages of an island, and their senders know
+    that others have them."""
     cell = Cell("group", 5, 0.2, variant, seed=2)
     [scenario] = SCENARIOS["group"](cell, Random(2))
     faults = (
@@ -111,7 +111,7 @@ class Ear:
 
 
 def lost(loss: float, seed: int = 1, others: Sequence[int] = ()) -> set[tuple[int, bytes]]:
-    """Which copies of 50 messages from 0 do not reach whom; the `others` say something between."""
+    """Copies of 50 messages from 0 that are lost, by receiver; the `others` speak in between."""
     timeline = Timeline(0)
     network = EqualNetwork(timeline, Conditions(loss=loss), seed)
     ears = [Ear(number) for number in (0, 1, 2, 3, STORE)]

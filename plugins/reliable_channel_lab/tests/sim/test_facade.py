@@ -51,7 +51,7 @@ class Clock:
 
 
 class Member:
-    """Somebody with a node line of their own, and what they were told."""
+    """A participant with its line to a node, and the events that it had."""
 
     def __init__(self, name: str, node: EmbeddedNode, state: Path) -> None:
         self.name = name
@@ -64,7 +64,7 @@ class Member:
         self._sessions = 0
 
     def away(self) -> None:
-        """Nobody answers on the line."""
+        """Disconnect the line."""
         self.line.connect(None)
 
     def back(self) -> None:

@@ -1,4 +1,4 @@
-"""Groups with wrong clocks, and groups in which everybody is deaf now and then."""
+"""Groups with wrong clocks, and groups in which all are deaf now and then."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Results are the same whatever the partitioning, and whoever was killed goes on."""
+"""Results do not depend on the partitioning, and a sweep that was killed goes on."""
 
 import json
 import os
@@ -130,7 +130,7 @@ def test_a_sweep_that_was_killed_goes_on_to_the_same_digest(
 
 
 def wait_for_group_to_end(group: int) -> None:
-    """The workers of who was killed end by themselves."""
+    """The workers of a sweep that was killed end by themselves."""
     with suppress(ProcessLookupError):
         while True:
             os.killpg(group, 0)

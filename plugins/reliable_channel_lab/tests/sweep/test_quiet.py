@@ -103,7 +103,7 @@ def test_who_missed_a_message_notices_by_a_sync_message(schedule: str) -> None:
 
 
 def test_one_who_is_told_in_vain_notices_nothing() -> None:
-    """All copies of a whole round are lost to most: nobody can notice what nobody has."""
+    """All copies of a whole round are lost to most: no participant can notice what none has."""
     group = QuietGroup(1, 3, Conditions(Latency(20, 20), loss=0.999), rounds=4, round_ms=30_000)
     result = QuietSimulation(group, partial(TimedMember, "suppressed", 30_000)).run()
     assert result.missed == 8

@@ -26,9 +26,10 @@ class Delivery:
     """The log of a participant, its clock, and what is reported of both."""
 
     def __init__(self, context: CoreContext) -> None:
+        self._options = context.options.sds_options()
         self.log = MessageLog(
-            context.options.limits.log_entries,
-            context.options.limits.log_bytes,
+            self._options.limits.log_entries,
+            self._options.limits.log_bytes,
             archive=context.archive,
             recorder=context.recorder,
         )
@@ -61,7 +62,7 @@ class Delivery:
             self.rejected(RejectionReason.MALFORMED, str(error), sender_id, message_id)
             return
         lamport, sender_id = message.lamport_timestamp, message.sender_id
-        if lamport > now_ms + self._context.options.sds_options().max_lamport_ahead_ms:
+        if lamport > now_ms + self._options.max_lamport_ahead_ms:
             detail = f"its Lamport timestamp is {lamport - now_ms} ms ahead"
             self.rejected(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, sender_id, message_id)
         elif lamport < self._wanted_from or message_id in self.log:

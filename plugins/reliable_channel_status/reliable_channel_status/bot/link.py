@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from waku import StoreQuery, WakuClient, WakuMessage, message_hash
-from waku.errors import BadRequest, NotSubscribed, WakuError
+from waku.errors import NodeUnreachable, NotSubscribed, WakuError
 from waku.models import StoreEntry
 
 from ..wire.recent import Recent
@@ -84,8 +84,8 @@ class RestNode:
         for shard in shards:
             try:
                 await self._client.relay_subscribe([shard])
-            except BadRequest as error:
-                if shard == shards[0]:
+            except WakuError as error:
+                if shard == shards[0] or isinstance(error, NodeUnreachable):
                     raise
                 self.unserved[shard] = str(error)
 

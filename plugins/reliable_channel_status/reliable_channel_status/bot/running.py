@@ -13,11 +13,12 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
+from waku import WakuClient
 from waku.errors import BadRequest, WakuError
 
 from ..wire.chats import partitioned_topic
 from ..wire.payload_builders import fitting
-from ..wire.topics import AUTO_SHARD
+from ..wire.topics import AUTO_SHARD, CLUSTER_ID
 from .communities import Communities
 from .confirming import Confirmer
 from .control_task import TICK_S, ControlTask
@@ -81,7 +82,9 @@ class Running:
         self._isolation = Isolation(session.reporter, options.handler_timeout_ms)
         self._failures = Failures(session.reporter)
         self._dispatcher = Dispatcher(session, self._inbox, handlers, options, self._isolation)
-        shards = [str(shard) for shard in (options.shard, *options.also_listen, AUTO_SHARD)]
+        shards = [str(shard) for shard in (options.shard, *options.also_listen)]
+        if options.shard.cluster_id == CLUSTER_ID and isinstance(context.client, WakuClient):
+            shards.append(str(AUTO_SHARD))  # service peers would be searched for one that has it
         self._link = Link(context.client, shards, self._inbox.content_topics)
         self._communities = Communities(
             session, self._link, options, context.key, context.open_store

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
@@ -60,7 +60,9 @@ from reliable_channel_status.wire import payload_builders
 from reliable_channel_status.wire.payload_builders import MAX_IMAGE_BYTES, Make
 from reliable_channel_status.wire.rooms import Room
 from reliable_channel_status.wire.rules import MAX_CLOCK_AHEAD_MS
-from reliable_channel_status.wire.topics import AUTO_SHARD
+from reliable_channel_status.wire.topics import AUTO_SHARD, DEFAULT_SHARD, NON_PROTECTED_SHARD
+from waku import WakuClient
+from waku.errors import BadRequest
 from waku.node import NodeOptions
 
 PNG = b"\x89PNG\r\n\x1a\n" + Random(3).randbytes(300_000)
@@ -320,6 +322,30 @@ def test_what_comes_on_the_shard_of_auto_sharding_is_reported(bot: StatusBot) ->
             tester.publish(sealed.messages[0], shard=AUTO_SHARD)
         assert told == ["one", "two"]
         assert [one.event for one in bot.reporter.since(0)].count("shard_in_use") == 1
+
+
+def test_a_node_without_the_further_shards_serves_the_first(
+    bot: StatusBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscribe = WakuClient.relay_subscribe
+
+    async def picky(client: WakuClient, pubsub_topics: Iterable[str]) -> None:
+        if not {str(DEFAULT_SHARD)}.issuperset(topics := list(pubsub_topics)):
+            raise BadRequest("relay_subscribe", status=400, detail="no such shard")
+        await subscribe(client, topics)
+
+    with BotTester(bot) as tester:
+        tester.stop()
+        monkeypatch.setattr(WakuClient, "relay_subscribe", picky)
+        bot.command("ping")(pong)
+        tester.start()
+        assert tester.user("Alice").asks("!ping") == "pong"
+        lacking = [one for one in bot.reporter.since(0) if one.event == "shard_not_served"]
+        assert [one.fields["shard"] for one in lacking] == [str(NON_PROTECTED_SHARD)]
+
+
+async def pong(message: Message) -> str:
+    return "pong"
 
 
 def test_another_reader_of_the_nodes_cache_is_noticed() -> None:

@@ -25,8 +25,7 @@ from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel_audit.columns.fast_facts import fast_facts
 from reliable_channel_audit.columns.wire import NeedsRowReader
 from reliable_channel_audit.facts import facts_of
-from reliable_channel_audit.findings import SETTLE_MS
-from reliable_channel_audit.journals import DAMAGE, Participant, journal_files, participants
+from reliable_channel_audit.journals import DAMAGE, Participant, group_of, journal_files
 from reliable_channel_audit.lines import KNOWN
 from reliable_channel_audit.sources.fact_batches import batches_of, fact_batch
 from tests.journal_lines import json_lines
@@ -56,7 +55,7 @@ def by_rows(participant: Participant) -> Table:
 def by_columns(participant: Participant) -> Table | None:
     """None where they are left to the rows."""
     try:
-        found = fast_facts(participant, settle_ms=SETTLE_MS)
+        found = fast_facts(participant)
     except (NeedsRowReader, *DAMAGE):
         return None
     few = (fact_batch(type(each).__name__, [each]) for each in found.few)
@@ -65,7 +64,7 @@ def by_columns(participant: Participant) -> Table | None:
 
 def compared(*paths: Path) -> list[bool]:
     """Whether each participant's journals were read by columns; then as they are by rows."""
-    group, _ = participants(journal_files(paths))
+    group = group_of(journal_files(paths)).participants
     taken = []
     for participant in group:
         found = by_columns(participant)

@@ -7,18 +7,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from reliable_channel_audit import audit
+from reliable_channel_audit import audit, audits
 from reliable_channel_audit.audit import read_facts, verdict
 from reliable_channel_audit.check import check
 from reliable_channel_audit.decode import decoded
 from reliable_channel_audit.evidence import MAX_EVIDENCE, MAX_STEPS, evidence
 from reliable_channel_audit.findings import Audit
-from reliable_channel_audit.journals import journal_files, participants
+from reliable_channel_audit.journals import group_of, journal_files
 from reliable_channel_audit.schemas import FACTS
 from reliable_channel_audit.verdict import Value, Verdict
 
 from ..generated import write_group
 from ..planted import FAULTS, plant
+from ..plants import GROUP_FAULTS, Cell, Sources
 
 
 def audited(spark: SparkSession, path: Path, partitions: int | None = None) -> Verdict:
@@ -56,8 +57,9 @@ def test_every_planted_fault_is_found_as_check_finds_it(
     partitions: int,
     max_gathered: int,
 ) -> None:
-    """Compared in this process, and by Spark."""
+    """Compared in this process, and in tasks of Spark that each have some of the messages."""
     monkeypatch.setattr(audit, "MAX_GATHERED", max_gathered)
+    monkeypatch.setattr(audits, "BUCKET_ROWS", 3_000)
     paths = write_group(tmp_path / "one", participants=len(FAULTS), messages=200)
     for seed, (fault, path) in enumerate(zip(FAULTS, paths, strict=True)):
         plant(fault, path, seed)
@@ -67,17 +69,30 @@ def test_every_planted_fault_is_found_as_check_finds_it(
     assert found == check([tmp_path])
     assert set(found.broken) == {each.value for each in Audit}
     shown = audit.evidence(spark, found, [tmp_path], partitions=partitions)
-    group, _ = participants(journal_files([tmp_path]))
+    group = group_of(journal_files([tmp_path])).participants
     assert shown == evidence(group, found.findings, [tmp_path])
     assert len(shown) == MAX_EVIDENCE
     assert all(each.line for each in shown)
+
+
+@pytest.mark.parametrize("max_gathered", [audit.MAX_GATHERED, 0])
+def test_every_fault_of_a_group_is_judged_as_check_judges_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_gathered: int
+) -> None:
+    """Each in a channel of its own, as docs/verdict.md has them."""
+    monkeypatch.setattr(audit, "MAX_GATHERED", max_gathered)
+    sources = Sources(tmp_path / "sources")
+    for fault in GROUP_FAULTS:
+        cell = Cell(fault, "two", is_broken=True)
+        sources.plant(cell, tmp_path / "journals" / fault, channel_id=fault)
+    assert audited(spark, tmp_path / "journals") == check([tmp_path / "journals"])
 
 
 def test_evidence_of_a_large_group_is_that_of_check(spark: SparkSession, tmp_path: Path) -> None:
     *_, path = write_group(tmp_path, participants=200, messages=10, loss=0, bloom=None)
     plant("received twice", path, seed=1)
     found = check([tmp_path])
-    group, _ = participants(journal_files([tmp_path]))
+    group = group_of(journal_files([tmp_path])).participants
     (shown,) = audit.evidence(spark, found, [tmp_path], partitions=3)
     assert [shown] == evidence(group, found.findings, [tmp_path])
     assert len(shown.life) == MAX_STEPS

@@ -18,8 +18,7 @@ from reliable_channel.runtime.journal import JOURNAL_FORMAT
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel_audit.audit import read_facts, verdict
 from reliable_channel_audit.check import check
-from reliable_channel_audit.findings import SETTLE_MS
-from reliable_channel_audit.journals import journal_files, participants
+from reliable_channel_audit.journals import group_of, journal_files
 from reliable_channel_audit.sources import journals
 from reliable_channel_audit.verdict import Value
 from tests.journal_lines import json_lines
@@ -127,7 +126,7 @@ class _Lines(list[dict[str, Any]]):
     def has(self, directory: Path, detail: str) -> None:
         """The rows have one finding, and columns leave it to them."""
         (directory / "alice.jsonl").write_text("".join(json.dumps(line) + "\n" for line in self))
-        ((participant,), _) = participants(journal_files([directory]))
+        (participant,) = group_of(journal_files([directory])).participants
         (found,) = by_rows(participant)["Finding"]
         assert found["detail"] == detail
         assert by_columns(participant) is None
@@ -194,7 +193,7 @@ def test_a_session_with_a_wanted_time_that_is_none_is_set_aside(
     lines[0]["wanted_from_ms"] = wanted_ms
     path = tmp_path / "alice.jsonl"
     path.write_text(json.dumps(lines[0]) + "\n" + json.dumps(_Lines()[0]) + "\n")
-    ((participant,), _) = participants(journal_files([path]))
+    (participant,) = group_of(journal_files([path])).participants
     (aside,) = by_rows(participant)["SetAside"]
     assert aside["reason"].startswith("bad value in journal_opened")
 
@@ -244,7 +243,7 @@ def test_a_share_has_facts_of_both_ways(
     paths = write_group(tmp_path)
     plant("duplicate", paths[1], 1)
     monkeypatch.setattr(journals, "COLUMNS_FROM_BYTES", least)
-    reader = journals.FactReader([str(tmp_path)], 1, SETTLE_MS)
+    reader = journals.FactReader([str(tmp_path)], 1, None)
     (share,) = reader.partitions()
     found = rows_of(reader.read(share))
     expected: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -12,7 +12,7 @@ from reliable_channel_audit import dag_tables
 from reliable_channel_audit.audit import read_facts, read_said, verdict
 from reliable_channel_audit.audits import table
 from reliable_channel_audit.dag import Said, places, said_by
-from reliable_channel_audit.journals import journal_files, participants
+from reliable_channel_audit.journals import group_of, journal_files
 from reliable_channel_audit.report import write_report
 from reliable_channel_audit.schemas import PLACE, SAID
 
@@ -96,7 +96,7 @@ def test_what_is_drawn_is_of_the_busiest_channel(
 def test_spark_and_one_process_see_one_dag(spark: SparkSession, tmp_path: Path) -> None:
     write_group(tmp_path / "journals", loss=0.3)
     said = read_said(spark, [tmp_path / "journals"], partitions=3)
-    group, _ = participants(journal_files([tmp_path / "journals"]))
+    group = group_of(journal_files([tmp_path / "journals"])).participants
     mine = said.where(said.participant_id == group[0].participant_id)
     found = dag_tables.nodes(mine).orderBy("lamport_timestamp", "message_id").collect()
     assert [tuple(row)[1:] for row in found] == places(list(said_by(group[0])))

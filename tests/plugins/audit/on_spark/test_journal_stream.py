@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from reliable_channel_audit.journals import lived, participants
+from reliable_channel_audit.journals import group_of, lived
 from reliable_channel_audit.sources import journals
 from reliable_channel_audit.sources.journals import JournalStreamReader
 
@@ -31,6 +31,6 @@ def test_a_stretch_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, win
                 events, payloads = (batch.column(name) for name in ("event", "payload"))
                 found += list(zip(events.to_pylist(), payloads.to_pylist(), strict=True))
         start = end
-    ((whose,), _) = participants([path])
+    (whose,) = group_of([path]).participants
     noted = lived(whose.channel_id, whose.participant_id, whose.paths)
     assert found == [(each.line.event, each.line.payload) for each in noted]

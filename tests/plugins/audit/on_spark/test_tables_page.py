@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from reliable_channel_audit import schemas
 from reliable_channel_audit.facts import facts_of
-from reliable_channel_audit.journals import journal_files, participants
+from reliable_channel_audit.journals import group_of, journal_files
 
 from ..generated import write_group
 from ..planted import plant
@@ -51,7 +51,7 @@ def test_keys_are_unique(tmp_path: Path) -> None:
     (first, second, *_) = write_group(tmp_path, loss=0.3)
     plant("duplicate", first, 1)
     plant("garbage", second, 1)
-    group, _ = participants(journal_files([tmp_path]))
+    group = group_of(journal_files([tmp_path])).participants
     facts = [fact for each in group for fact in facts_of(each)]
     names = {schemas.FACTS[kind].simpleString(): kind for kind in schemas.FACTS}
     for table, key in KEYS.items():

@@ -224,6 +224,18 @@ async def test_store_by_pages(world: World, ascending: bool) -> None:
             await reader.store(replace(query, cursor=b"\x01" * 32))
 
 
+async def test_a_message_under_a_forged_hash_is_refused_with_its_page(world: World) -> None:
+    service = await world.enter()
+    edge = await world.enter(service, options=EDGE)
+    assert service.archive is not None
+    service.archive.insert(b"\xab" * 32, SHARD, message(1, timestamp=5))
+    async with rest(edge) as http:
+        answer = (await http.get("/store/v3/messages?includeData=true")).json()
+        assert (answer["statusCode"], answer["messages"]) == (300, [])
+        hashes_alone = (await http.get("/store/v3/messages")).json()
+        assert hashes_alone["statusCode"] == 200
+
+
 async def test_a_store_named_in_the_request_is_dialled(world: World) -> None:
     """nwaku's `peerAddr`; the connection is not kept."""
     service = await world.enter()

@@ -1,0 +1,43 @@
+"""What a machine has run out of, by a name of ours."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from .errors import OutOfResources, StateError
+
+_ADVICE: Final = {
+    errno.EMFILE: "no file descriptor is left for this process; raise `ulimit -n`",
+    errno.ENFILE: "no file descriptor is left on this machine; raise fs.file-max",
+    errno.ENOSPC: "no space is left on the disk; make room",
+    errno.EDQUOT: "the disk quota is used up; make room",
+}
+
+
+@contextmanager
+def resources_named(what: str) -> Iterator[None]:
+    """Raise `OutOfResources` in place of an error with such a cause, except those of the state."""
+    try:
+        yield
+    except (OutOfResources, StateError):
+        raise
+    except Exception as error:
+        if (advice := _advice(error)) is None:
+            raise
+        raise OutOfResources(f"{what}: {advice}") from error
+
+
+def _advice(error: BaseException | None) -> str | None:
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _ADVICE:
+            limit = f" (now {_open_files()})" if error.errno == errno.EMFILE else ""
+            return _ADVICE[error.errno] + limit
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _open_files() -> int:
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
