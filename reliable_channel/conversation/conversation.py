@@ -40,14 +40,12 @@ class Conversation:
     ) -> None:
         self.runtime = runtime
         self._channel_id = channel_id
-        self._options = options
+        self._interval_ms = options.sds_options().sync_min_interval_ms
         self._preset = preset
         self._outcomes = Outcomes()
         self._numbers = count()
         self.asking = Asking(sender_id, runtime.emit)
-        self.presence = Presence(
-            sender_id, options.sync_min_interval_ms, runtime.emit, runtime.now_ms
-        )
+        self.presence = Presence(sender_id, self._interval_ms, runtime.emit, runtime.now_ms)
         self.is_closed = False
         runtime.attach(self.observe, self.asking.holds)
 
@@ -176,7 +174,7 @@ class Conversation:
         ]
         heard_of = f"heard {', '.join(heard)}" if heard else "no other participant was heard"
         explained = self.runtime.explain(request.message_id).sentence
-        every = f"sync messages each {self._options.sync_min_interval_ms / 1000:g} s"
+        every = f"sync messages each {self._interval_ms / 1000:g} s"
         advice = "" if self._preset == "auto" else "; preset='auto' at all participants is faster"
         return f"{explained}; {heard_of}; preset {self._preset!r}, {every}{advice}"
 

@@ -6,7 +6,7 @@ import pytest
 from pytest_reliable_channel.channels import Channels, Participant
 from reliable_channel.conversation import presence
 from reliable_channel.conversation.presence import ROUNDS, Presence
-from reliable_channel.events import Event, MessageReceived, ParticipantSeen, ParticipantSilent
+from reliable_channel.events import AnyEvent, MessageReceived, ParticipantSeen, ParticipantSilent
 
 pytestmark = pytest.mark.anyio
 NOW_MS = 1_700_000_000_000
@@ -58,7 +58,7 @@ def received(sender_id: str, lamport_timestamp: int) -> MessageReceived:
 
 
 def test_an_old_message_is_no_sign_of_life() -> None:
-    events: list[Event] = []
+    events: list[AnyEvent] = []
     found = Presence("alice", 1_000, events.append, lambda: NOW_MS)
     found.note(received("bob", NOW_MS - 3_600_000), NOW_MS)
     found.note(received("alice", NOW_MS), NOW_MS)
