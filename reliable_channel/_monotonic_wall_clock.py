@@ -26,9 +26,8 @@ class MonotonicWallClock:
 
     def __call__(self) -> int:
         """The time in nanoseconds since 1970."""
-        monotonic_ns = self._monotonic_ns()
+        monotonic_ns, now_ns = self._monotonic_ns(), self._wall_ns() + self._ahead_ns
         expected_ns = self._last_ns + monotonic_ns - self._last_monotonic_ns
-        now_ns = self._wall_ns() + self._ahead_ns
         if now_ns < expected_ns - TOLERANCE_NS:
             self._ahead_ns += expected_ns - now_ns
             now_ns = expected_ns

@@ -8,7 +8,6 @@ are those of the Reliable Channel API as js-waku has it, where it has them. Four
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar, Unpack
 
@@ -457,6 +456,8 @@ GROUPS: Final[Mapping[str, "type[DataclassInstance]"]] = {
 
 def close_to(name: str, names: Iterable[str]) -> str:
     """Return advice for a misspelt name; empty if no name is close."""
+    from difflib import get_close_matches  # only an error needs it
+
     close = get_close_matches(name, list(names), 1)
     return f"; did you mean `{close[0]}`?" if close else ""
 

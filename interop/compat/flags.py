@@ -25,7 +25,7 @@ METRICS_PORT: Final = 8008
 BODY_BYTES: Final = 16 * 1024 * 1024
 """The suite sends payloads of 10 MiB, and expects the limit of messages, not that of bodies."""
 TOPIC_BYTES: Final = 16 * 1024
-"""nwaku has no limit of its own for a topic."""
+"""nwaku has no separate limit for a topic."""
 PEER_TIMEOUT_S: Final = 15.0
 """A link outlives delays of seconds, as those of libp2p: the suite delays packets by up to 7."""
 MISSING: Final = {

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from .._contracts.plugin_code import Owner
+from .._version import __version__
 from ..errors import PluginError
 from .builtin import BuiltIn
 from .hooks import PROJECT
@@ -81,10 +82,8 @@ def registry_with(plugins: Sequence[object]) -> Registry:
 
 def installed() -> Iterator[InstalledPlugin]:
     """Iterate over all plugins, also those that are left out or broken."""
-    from importlib.metadata import version
-
     registry, names = _built_in(), _selection()
-    yield _described(registry, BUILT_IN, "reliable-channel", version("reliable-channel"))
+    yield _described(registry, BUILT_IN, "reliable-channel", __version__)
     for entry in _all():
         if names is None or entry.name in names:
             problem = str(_load(registry, entry) or "")

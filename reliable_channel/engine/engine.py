@@ -397,8 +397,8 @@ class Engine:
         `dispatched`, `failed` or `refused` must follow. None where nothing waits, or not before
         `sends_at_ms`.
         """
-        while (outgoing := self.outbox.first) is not None:
-            if self._is_obsolete(outgoing) or self._is_too_much(outgoing, now_ms):
+        while self.outbox.queued and (outgoing := self.outbox.first) is not None:
+            if self._is_obsolete(outgoing) or (outgoing.is_redundant and self._is_too_much(now_ms)):
                 self.outbox.take()
                 self.outbox.done()
                 continue
@@ -419,7 +419,8 @@ class Engine:
 
     def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int, now_ms: int) -> None:
         """A message is out."""
-        self._count_epoch(now_ms)
+        if self.limit is not None:
+            self._count_epoch(now_ms)
         self.outbox.done()
         self.counters.published += 1
         outgoing = item.outgoing
@@ -561,9 +562,9 @@ class Engine:
             and outgoing.message_id not in self.core.unacknowledged
         )
 
-    def _is_too_much(self, outgoing: Outgoing, now_ms: int) -> bool:
-        """Whether the budget is short, and this does without it."""
-        return outgoing.is_redundant and self.limit is not None and self.limit.is_short(now_ms)
+    def _is_too_much(self, now_ms: int) -> bool:
+        """Return True if the budget is too short for a message that is redundant."""
+        return self.limit is not None and self.limit.is_short(now_ms)
 
     def _rate_limited(self, epoch_ends_at_ms: int) -> None:
         """The budget is spent; reported once an epoch."""

@@ -195,8 +195,10 @@ class EventStream:
             needed = min(needed, reader.place.events)
         if len(self._backlog):
             self._backlog.forget_before(needed)
-        while self._start.events < needed:
-            self._take_oldest()
+        buffer, size = self._buffer, 0
+        for _ in range(needed - self._start.events):
+            _, self._start, size = buffer.popleft()
+            self._buffer_bytes -= size
 
     def _take_oldest(self) -> AnyEvent:
         event, self._start, size = self._buffer.popleft()

@@ -9,7 +9,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from .._message_log import Log
-from ..config import flat
 from ..diagnostics import JournalDegraded, ReaderFellBehind
 from ..engine.engine import Engine, is_restart, spent_in
 from ..engine.rate_limit import Budget
@@ -364,6 +363,8 @@ class Runtime:
     def _open_journal(self, now_ms: int, *, goes_on: bool) -> None:
         if self._journal is None:
             return
+        from ..config import flat  # most channels keep no journal
+
         log = self.engine.core.log
         self._journal.opened(
             at_ms=now_ms,

@@ -143,6 +143,10 @@ class BloomLayout:
         """The size of the words: 18,752 by default."""
         return 8 * (1 + self.bit_count // 64)
 
+    def positions(self, message_id: str) -> list[int]:
+        """The bit positions of an id."""
+        return spread(self.form.hash_pair(message_id), self.hash_count, self.bit_count)
+
     def probes(self, message_id: str) -> "Probes":
         """The (byte, mask) pairs of an id."""
         return self.probes_of(self.form.hash_pair(message_id))
@@ -150,10 +154,8 @@ class BloomLayout:
     def probes_of(self, pair: HashPair) -> "Probes":
         """The same of an id whose hashes are known."""
         flip = self.form.byte_flip
-        found = []
-        for i in spread(pair, self.hash_count, self.bit_count):
-            found.append((i >> 3 ^ flip, 1 << (i & 7)))  # noqa: PERF401 - a frame less
-        return found
+        positions = spread(pair, self.hash_count, self.bit_count)
+        return [(i >> 3 ^ flip, 1 << (i & 7)) for i in positions]
 
     def holds(self, words: bytes, pair: HashPair) -> bool:
         """Whether each bit of an id is set. Most ids are not there and the first bit shows it, so
@@ -198,13 +200,13 @@ class BloomFilter:
 
     def insert(self, message_id: str) -> None:
         """Set the bits of an id."""
-        self.insert_probes(self.layout.probes(message_id))
+        self.set_bits(self.layout.positions(message_id))
 
-    def insert_probes(self, probes: Probes) -> None:
-        """Set the bits of an id whose probes are known."""
-        data = self.data
-        for byte, mask in probes:
-            data[byte] |= mask
+    def set_bits(self, positions: Iterable[int]) -> None:
+        """Set the bits at these positions."""
+        data, flip = self.data, self.layout.form.byte_flip
+        for i in positions:
+            data[i >> 3 ^ flip] |= 1 << (i & 7)
 
     def __contains__(self, message_id: str) -> bool:
         return contains(self.data, self.layout.probes(message_id))
@@ -236,7 +238,7 @@ class RollingBloomFilter:
         self.rollovers = 0
         self._current, self._next = BloomFilter(self.layout), BloomFilter(self.layout)
         self._count = 0
-        self._changes: list[Probes] | None = None
+        self._changes: list[list[int]] | None = None
         for message_id in message_ids:
             self.insert(message_id)
 
@@ -252,15 +254,14 @@ class RollingBloomFilter:
             self._count -= (capacity + 1) // 2
             self.rollovers += 1
             self._changes = None
-        probes, data = self.layout.probes(message_id), self._current.data
-        for byte, mask in probes:
-            data[byte] |= mask
+        positions = self.layout.positions(message_id)
+        self._current.set_bits(positions)
         if self._changes is not None:
-            self._changes.append(probes)
+            self._changes.append(positions)
             if len(self._changes) > MAX_CHANGES:
                 self._changes = None
         if self._count >= (capacity + 1) // 2:
-            self._next.insert_probes(probes)
+            self._next.set_bits(positions)
         self._count += 1
 
     def changed(self) -> set[int] | None:
@@ -269,8 +270,8 @@ class RollingBloomFilter:
         changes, self._changes = self._changes, []
         if changes is None:
             return None
-        start = self._words_start
-        return {start + byte for probes in changes for byte, _ in probes}
+        start, flip = self._words_start, self.layout.form.byte_flip
+        return {start + (i >> 3 ^ flip) for positions in changes for i in positions}
 
     @cached_property
     def _words_start(self) -> int:

@@ -33,11 +33,7 @@ def spread(pair: HashPair, hash_count: int, bit_count: int) -> list[int]:
         first, step = remainder(first, bit_count), remainder(step, bit_count)
         return [abs(first + n * step) % bit_count for n in range(hash_count)]
     step %= bit_count
-    position, found = first % bit_count, []
-    for _ in range(hash_count):
-        found.append(position)
-        position = (position + step) % bit_count
-    return found
+    return [(first + n * step) % bit_count for n in range(hash_count)]
 
 
 def remainder(dividend: int, divisor: int) -> int:

@@ -306,7 +306,8 @@ class Receiver:
     def _deliver_or_park(
         self, arrived: ParkedMessage, unknown: UnknownReferences, profile: WireProfile, now_ms: int
     ) -> None:
-        if unmet := self._note_unmet(arrived, unknown, profile, now_ms, parks=True):
+        # Nearly always all that it refers to is known.
+        if unknown and (unmet := self._note_unmet(arrived, unknown, profile, now_ms, parks=True)):
             arrived.unmet = unmet
             self._park(arrived, now_ms)
         else:

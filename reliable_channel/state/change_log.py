@@ -138,8 +138,12 @@ def put_rows(connection: sqlite3.Connection, rows: Rows) -> None:
 
 def size_bytes(rows: Iterable[Row | None]) -> int:
     """The size of the texts and bytes of rows, which is nearly all of them."""
-    values = (value for row in rows if row is not None for value in row)
-    return sum(len(value) for value in values if isinstance(value, (bytes, str)))
+    size = 0
+    for row in rows:
+        for value in row or ():
+            if isinstance(value, (bytes, str)):
+                size += len(value)
+    return size
 
 
 def pack(rows: Rows) -> Packed:
@@ -155,7 +159,7 @@ def pack(rows: Rows) -> Packed:
     for table, changed in rows.items():
         name = _packed(table)
         for key, row in changed.items():
-            values = b"".join(map(_packed, (key,) if row is None else row))
+            values = _packed_row((key,) if row is None else row)
             if row is not None and len(values) > LARGE_BYTES:
                 large.setdefault(table, {})[key] = row
                 parts += (b"=\1", name, _packed(key))
@@ -184,14 +188,22 @@ def unpack(data: bytes) -> Packed:
 
 
 def _packed(value: Value) -> bytes:
-    if isinstance(value, str):
-        data = value.encode()
-        return b"s%b%b" % (len(data).to_bytes(_LENGTH_BYTES), data)
-    if isinstance(value, int):
-        return b"i%b" % value.to_bytes(_INTEGER_BYTES, signed=True)
-    if value is None:
-        return b"n"
-    return b"b%b%b" % (len(value).to_bytes(_LENGTH_BYTES), value)
+    return _packed_row((value,))
+
+
+def _packed_row(row: Row) -> bytes:
+    parts: list[bytes] = []
+    for value in row:
+        if isinstance(value, str):
+            data = value.encode()
+            parts += (b"s", len(data).to_bytes(_LENGTH_BYTES), data)
+        elif isinstance(value, int):
+            parts += (b"i", value.to_bytes(_INTEGER_BYTES, signed=True))
+        elif value is None:
+            parts.append(b"n")
+        else:
+            parts += (b"b", len(value).to_bytes(_LENGTH_BYTES), value)
+    return b"".join(parts)
 
 
 def _unpacked(packed: bytes, at: int) -> tuple[Value, int]:

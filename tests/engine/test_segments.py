@@ -131,7 +131,7 @@ def test_segments_that_memory_has_no_room_for_are_read_from_the_log(
 ) -> None:
     room = partial(ReassemblyLimits, max_buffered_bytes=1, max_sender_buffered_bytes=1)
     monkeypatch.setattr(segments, "ReassemblyLimits", room)
-    alice = Peer("alice", max_payload_bytes=len(LONG) + 1, **NIM)
+    alice = Peer("alice", limits=Limits(payload_bytes=len(LONG) + 1), **NIM)
     split = Segmenter(LIP_243_V01, segment_size_bytes=1_000).split
     (*early, last), *others = (split(bytes([n]) + LONG) for n in range(3))
     Stranger("bob").says(alice, *early, *others[0][:-1], *others[1][:-1], last)

@@ -503,6 +503,16 @@ def test_a_delivery_that_failed_counts() -> None:
     assert len(events(alice, DeliveryFailed)) == alice.counters.delivery_failed == 2
 
 
+def test_an_abandoned_message_is_not_sent_again_and_stays_in_the_log() -> None:
+    alice = participant("alice", sync_min_interval_ms=0)
+    message = send(alice, b"refused by the transport")
+    assert list(alice.unacknowledged) == [message.message_id]
+    alice.abandon(message.message_id)
+    alice.on_deadline(NOW_MS + alice.options.retry_interval_ms)
+    assert not alice.unacknowledged and not list(alice.outgoing())
+    assert alice.log.get(message.message_id) is not None
+
+
 def test_all_that_is_due_is_sent_again() -> None:
     alice = participant("alice", sync_min_interval_ms=0)
     sent = [send(alice, b"%d" % n).message_id for n in range(3)]

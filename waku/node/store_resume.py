@@ -18,7 +18,7 @@ __all__ = ["StoreResume"]
 
 NS_PER_S: Final = 1_000_000_000
 LOOK_BACK_NS: Final = 6 * 3600 * NS_PER_S
-"""Longest time that is asked for, as in nwaku."""
+"""Longest time that is asked for."""
 FIRST_LOOK_BACK_NS: Final = 3600 * NS_PER_S
 """The same with an empty Store."""
 OVERLAP_NS: Final = 30 * NS_PER_S

@@ -57,8 +57,8 @@ _FALSE: Final = "false"
 _UNJUDGED: Final = "unjudged"
 _BEHIND: Final = "behind"
 """Kinds of rows of a judged bucket, beside findings: how many findings, messages and pairs on the
-way there are; a copy of a message that was not sent; why something cannot be judged; who lacks how
-many messages (`life`), and since when."""
+way there are; a copy of a message that was not sent; why something cannot be judged; how many
+messages a participant lacks (`life`), and since when."""
 MESSAGES: Final = "messages"
 ON_THE_WAY: Final = "on_the_way"
 
@@ -266,7 +266,7 @@ def compare(
 def _dispatches_of(
     facts: DataFrame, false: Mapping[tuple[str, str], Sequence[Delivery]]
 ) -> Iterator[Dispatch]:
-    """Who sent these messages out."""
+    """Dispatches of these messages."""
     copies = (each for held in false.values() for each in held)
     hashes = sorted({each.message_hash for each in copies if each.message_hash is not None})
     if hashes:

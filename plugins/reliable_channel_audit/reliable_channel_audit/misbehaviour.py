@@ -1,6 +1,7 @@
 """What others sent that no honest member sends, as one participant saw it.
 
-These are figures, not findings: whoever may publish on a topic could have sent it, under any name.
+These are figures, not findings: any program that may publish on a topic could have sent it, under
+any name.
 """
 
 from __future__ import annotations

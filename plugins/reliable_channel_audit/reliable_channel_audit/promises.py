@@ -103,7 +103,7 @@ class Context:
         self._gaps.setdefault(gap.channel_id, {}).setdefault(gap.participant_id, []).append(gap)
 
     def _early_ends(self, heard: Iterable[HeardSender]) -> dict[Whose, int]:
-        """Those of which the newest message that was heard is newer than any of their own
+        """Those of which the newest message that was heard is newer than any in their
         journals, and came after these end."""
         newest: dict[Whose, HeardSender] = {}
         for each in heard:
@@ -378,8 +378,8 @@ def invented(
     false: Mapping[MessageKey, Sequence[Delivery]], dispatches: Iterable[Dispatch]
 ) -> Iterator[Finding]:
     """Messages that were `not_sent`, at the participant that sent them out and did not receive
-    them, or that has them though they never arrived; if no journal shows that, filed under
-    nobody."""
+    them, or that has them though they never arrived; if no journal shows that, under no
+    participant."""
     hashes = {
         (each.channel_id, each.message_hash): message
         for message, held in false.items()

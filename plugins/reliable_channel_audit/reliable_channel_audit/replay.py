@@ -128,7 +128,7 @@ class Replay:
     def __init__(
         self, channel_id: str, participant_id: str, life: int, *, settle_ms: int | None = None
     ) -> None:
-        """Judge by the settle time of the options, or the given one."""
+        """Let messages take as long as the options say, or `settle_ms`."""
         self._whose = channel_id, participant_id, life
         self._given_settle_ms = settle_ms
         self._settle_ms = SETTLE_MS if settle_ms is None else settle_ms

@@ -13,8 +13,9 @@ from reliable_channel_lab.journals import journals_in
 from reliable_channel_lab.sim import Simulation, draw_scenario
 from reliable_channel_lab.sim.scenario import ClockJump, Hostile
 
+from . import simulated
 from .live_audit.growing import Growing, judged, live
-from .plants import EMPTY, GROUP_FAULTS, SETTINGS, Cell, Sources, cells, shown, table
+from .plants import EMPTY, GROUP_FAULTS, SETTINGS, Cell, Sources, cells, read, shown, table, write
 
 PAGE = Path(__file__).parents[3] / "docs" / "verdict.md"
 
@@ -67,6 +68,32 @@ def test_a_live_audit_finds_the_same(sources: Sources, tmp_path: Path, fault: st
     assert found == {
         (each.audit, each.participant_id, each.message_id) for each in verdict.findings
     }
+
+
+def test_a_healthy_group_has_no_finding_whenever_it_is_collected(tmp_path: Path) -> None:
+    """A run with losses that are repaired; with 10 s for a repair 41 of 100 moments have one."""
+    simulated.run(3, tmp_path / "whole")
+    whole = read(tmp_path / "whole")
+    times = sorted(line["at_ms"] for lines in whole.values() for line in lines)
+    for moment in range(1, 51):
+        end_ms = times[len(times) * moment // 51]
+        write(
+            tmp_path / "cut",
+            {name: [x for x in lines if x["at_ms"] <= end_ms] for name, lines in whole.items()},
+        )
+        assert check([tmp_path / "cut"]).findings == []
+
+
+def test_a_live_finding_is_taken_back_if_the_message_was_late(tmp_path: Path) -> None:
+    simulated.run(3, tmp_path / "whole")
+    growing = Growing(tmp_path / "whole", tmp_path / "live")
+    reports: list[dict[str, object]] = []
+    with live(tmp_path, tmp_path / "live", settle_ms=1_000) as judge:
+        for now_ms in growing.steps(400):
+            reports += judge.step(now_ms)
+    found = [each["id"] for each in reports if each["kind"] == "finding"]
+    assert found
+    assert sorted(found) == sorted(x["id"] for x in reports if x["kind"] == "withdrawn")
 
 
 @pytest.mark.parametrize("seed", [9000, 9001, 9005, 9016, 9020, 9021, 9023, 9024])

@@ -63,7 +63,7 @@ def test_a_rolling_filter_is_written_whole() -> None:
 
 def test_words_are_little_endian() -> None:
     made = BloomFilter(BloomLayout(128, 1, NIM_BLOOM))
-    made.insert_probes(((0, 1), (8, 2)))
+    made.set_bits((0, 65))
     assert bytes(made).hex() == "01" + 7 * "00" + "02" + 15 * "00"
     assert made.layout.probes_of((65, 0)) == [(8, 2)]
 

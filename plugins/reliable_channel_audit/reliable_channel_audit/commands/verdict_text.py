@@ -104,7 +104,7 @@ def tell(verdict: "Verdict") -> None:
 
 
 def _tell_deliveries(verdict: "Verdict") -> None:
-    """Print the delivery rate, and who is behind."""
+    """Print the delivery rate, and the participants that are behind."""
     delivered, owed = verdict.delivered
     rate = f" ({100 * delivered / owed:.4g} %)" if owed else ""
     late = f", {verdict.on_the_way:,} on their way at the end" if verdict.on_the_way else ""

@@ -60,9 +60,11 @@ def judged(judge: LiveJudge, growing: Growing, steps: int = 40) -> set[tuple[str
 
 
 @contextmanager
-def live(directory: Path, there: Path, *, window: int = 10_000) -> Iterator[LiveJudge]:
+def live(
+    directory: Path, there: Path, *, window: int = 10_000, settle_ms: int | None = None
+) -> Iterator[LiveJudge]:
     reports = Reports(directory / "reports")
-    judge = LiveJudge([there], reports, window=window)
+    judge = LiveJudge([there], reports, window=window, settle_ms=settle_ms)
     try:
         yield judge
     finally:
