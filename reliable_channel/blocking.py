@@ -272,6 +272,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         self.options = self._channel.options
         self.seed = self._channel.seed
         self.has_node = self._channel.has_node
+        self.invited_node = self._channel.invited_node
 
     @classmethod
     def from_config(cls, file: str | Path | None = None, **arguments: Any) -> Self:

@@ -192,7 +192,8 @@ class ReliableChannel(TypedChannel[bytes]):
         self._sync = sync
         self._journal_path = checked_path("journal", journal)
         self._preset: PresetName = preset
-        self._invited_node = node
+        self.invited_node: str | Sequence[str] | None = node
+        """Addresses that `invite` names; those of its hub for a channel of one."""
         self._state = checked_state(self._plugins, state, channel_id, sender_id)
         self._now_ns = now_ns
         self._runtime: Runtime | None = None
@@ -266,7 +267,7 @@ class ReliableChannel(TypedChannel[bytes]):
         return invitation(
             self.channel_id,
             self.content_topic,
-            self._invited_node if node is None else node,
+            self.invited_node if node is None else node,
             self._preset,
             self.options,
             self._encryption,
