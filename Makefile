@@ -120,6 +120,7 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/dialects)
 	@$(call protoc,nim_sds,reliable_channel/sds/dialects)
 	@$(call protoc,segmentation,reliable_channel/segmentation)
+	@$(call protoc,ask,reliable_channel/conversation)
 	@$(call protoc,libp2p,waku/libp2p)
 	@$(call protoc,gossipsub,waku/libp2p)
 	@$(call protoc,waku_libp2p,waku/p2p)

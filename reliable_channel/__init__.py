@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from ._program import run
     from ._terminal_text import printable
     from .blocking import BlockingReliableChannel
-    from .channel import ReliableChannel, Request
+    from .channel import ReliableChannel
+    from .conversation import Request
     from .engine.statistics import ChannelStatistics
     from .errors import ChannelUnavailable, ReliableChannelError, SdsError, StateError
     from .events import (
@@ -50,7 +51,7 @@ _HOME_OF: Final = {
     "MessageSent": "events",
     "ReliableChannel": "channel",
     "ReliableChannelError": "errors",
-    "Request": "channel",
+    "Request": "conversation",
     "SdsError": "errors",
     "SendFailed": "events",
     "StateError": "errors",

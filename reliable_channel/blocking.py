@@ -8,20 +8,22 @@ import atexit
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, Final, Self, TypeVar, Unpack
+from typing import Any, Final, Generic, Protocol, Self, TypeVar, Unpack
 
 import anyio
 from anyio.from_thread import BlockingPortal
 
 from ._contracts.encryption import Encryption
 from ._contracts.signing import Signing
-from .channel import ReliableChannel, Request
+from .channel import ReliableChannel
+from .conversation import Answer, Codec, Message, Participant, Question, Request, TypedChannel
+from .conversation.typed import Questions, Wait
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .errors import ChannelClosed
@@ -29,13 +31,15 @@ from .events import AnyEvent
 from .explanation import Explanation
 from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
-from .runtime import EventReader, Follower, SyncStatus
+from .runtime import Follower, SyncStatus
 from .sds.log.entry import LogEntry
 from .state import StateStore
 from .transport import Transport
 
 LOGGER: Final = logging.getLogger("reliable_channel")
 T = TypeVar("T")
+OtherT = TypeVar("OtherT")
+T_co = TypeVar("T_co", covariant=True)
 
 
 class _Loop:
@@ -87,7 +91,133 @@ atexit.register(_close_left_open)
 os.register_at_fork(after_in_child=_begin_anew)
 
 
-class BlockingReliableChannel:
+class BlockingRequest:
+    """The result of `send`, as `Request`."""
+
+    def __init__(self, opened: Callable[[], BlockingPortal], request: Request) -> None:
+        self._opened = opened
+        self.request: Final = request
+        """What `ReliableChannel` returned."""
+        self.request_id: Final = request.request_id
+        self.message_ids: Final = request.message_ids
+        self.message_id: Final = request.message_id
+
+    def acknowledged(self, *, within_s: float | None = None) -> None:
+        """Wait until another participant is known to have the message.
+
+        Raises:
+            NotAcknowledged, ChannelClosed: as `Request.acknowledged`.
+        """
+        self._opened().call(partial(self.request.acknowledged, within_s=within_s))
+
+
+class BlockingQuestion(Generic[T]):
+    """A question of another participant, as `Question`."""
+
+    def __init__(self, opened: Callable[[], BlockingPortal], question: Question[T]) -> None:
+        self._opened = opened
+        self._question = question
+        self.content: Final = question.content
+        self.sender_id: Final = question.sender_id
+        self.event: Final = question.event
+
+    def answer(self, content: T) -> BlockingRequest:
+        """Send the answer, once for each question, and confirm the question.
+
+        Raises:
+            ContentTooLong, OutgoingBufferFull, ChannelClosed, StateError: as `Question.answer`.
+        """
+        request = self._opened().call(self._question.answer, content)
+        return BlockingRequest(self._opened, request)
+
+    def ignore(self) -> None:
+        """Confirm the question without an answer.
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        self._opened().call(self._question.ignore)
+
+
+class BlockingTypedChannel(Generic[T]):
+    """A channel whose payloads are values of one type, as `TypedChannel`."""
+
+    def __init__(self, opened: Callable[[], BlockingPortal], channel: TypedChannel[T]) -> None:
+        self._opened = opened
+        self._verbs = channel
+
+    def send(
+        self,
+        payload: T,
+        *,
+        idempotency_key: str | None = None,
+        wait: Wait | None = None,
+        within_s: float | None = None,
+    ) -> BlockingRequest:
+        """Accept a message for every participant; one for each `idempotency_key`.
+
+        Raises:
+            EmptyContent, ContentTooLong, OutgoingBufferFull, NotAcknowledged, ChannelClosed: as
+                `ReliableChannel.send`.
+        """
+        send = partial(
+            self._verbs.send,
+            payload,
+            idempotency_key=idempotency_key,
+            wait=wait,
+            within_s=within_s,
+        )
+        return BlockingRequest(self._opened, self._opened().call(send))
+
+    def messages(
+        self, *, timeout_s: float | None = None, confirm: bool = True
+    ) -> "BlockingReader[Message[T]]":
+        """Iterate over messages; ends when none came for `timeout_s` (s), or at close.
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        reader = self._opened().call(partial(self._verbs.messages, confirm=confirm))
+        return BlockingReader(self._opened, reader, timeout_s)
+
+    def ask(self, question: T, *, within_s: float, idempotency_key: str | None = None) -> Answer[T]:
+        """Ask all participants, and return the first answer within `within_s` (s).
+
+        Raises:
+            NoAnswer, ContentTooLong, OutgoingBufferFull, ChannelClosed, StateError: as
+                `ReliableChannel.ask`.
+        """
+        ask = partial(self._verbs.ask, question, within_s=within_s, idempotency_key=idempotency_key)
+        return self._opened().call(ask)
+
+    def ask_all(
+        self, question: T, *, within_s: float, idempotency_key: str | None = None
+    ) -> "BlockingReader[Answer[T]]":
+        """Ask all participants, and iterate over their answers for `within_s` (s).
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        ask = partial(
+            self._verbs.ask_all, question, within_s=within_s, idempotency_key=idempotency_key
+        )
+        return BlockingReader(self._opened, self._opened().call(ask), None)
+
+    def questions(self, *, timeout_s: float | None = None) -> "BlockingQuestions[T]":
+        """Iterate over questions; ends when none came for `timeout_s` (s), or at close.
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        reader = self._opened().call(self._verbs.questions)
+        return BlockingQuestions(self._opened, reader, timeout_s)
+
+    def typed(self, codec: Codec[OtherT]) -> "BlockingTypedChannel[OtherT]":
+        """Return the same channel for values of one type, as `ReliableChannel.typed`."""
+        return BlockingTypedChannel(self._opened, self._verbs.typed(codec))
+
+
+class BlockingReliableChannel(BlockingTypedChannel[bytes]):
     """A channel for code without an event loop. Use it in `with`; any thread may call.
 
         with BlockingReliableChannel(
@@ -135,12 +265,14 @@ class BlockingReliableChannel:
             options=options,
             **values,
         )
+        super().__init__(self._opened, self._channel)
         self.channel_id = self._channel.channel_id
         self.sender_id = self._channel.sender_id
         self.content_topic = self._channel.content_topic
         self.options = self._channel.options
         self.seed = self._channel.seed
         self.has_node = self._channel.has_node
+        self.invited_node = self._channel.invited_node
 
     @classmethod
     def from_config(cls, file: str | Path | None = None, **arguments: Any) -> Self:
@@ -153,6 +285,18 @@ class BlockingReliableChannel:
 
         with settings_named():
             return cls(**with_config(file, arguments))
+
+    @classmethod
+    def join(cls, invitation: str, *, sender_id: str, **arguments: Any) -> Self:
+        """Return the channel that an invitation names.
+
+        Raises:
+            ValueError, PluginError: as `ReliableChannel.join`.
+        """
+        from .config import nested
+        from .conversation.invitation import joined
+
+        return cls(**nested(joined(invitation, sender_id, arguments)))
 
     def open(self) -> None:
         """Connect, subscribe and start; `with` calls it.
@@ -176,23 +320,13 @@ class BlockingReliableChannel:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def send(self, payload: bytes, *, idempotency_key: str | None = None) -> Request:
-        """Accept a message for every participant; one for each `idempotency_key`.
-
-        Raises:
-            EmptyContent, ContentTooLong, OutgoingBufferFull, ChannelClosed: as
-                `ReliableChannel.send`.
-        """
-        send = partial(self._channel.send, payload, idempotency_key=idempotency_key)
-        return self._opened().call(send)
-
-    def cancel(self, request: Request) -> bool:
+    def cancel(self, request: BlockingRequest) -> bool:
         """Stop publishing and retrying a request; return whether it was pending.
 
         Raises:
             ChannelClosed: the channel is not open.
         """
-        return self._opened().call(self._channel.cancel, request)
+        return self._opened().call(self._channel.cancel, request.request)
 
     def send_ephemeral(self, payload: bytes) -> str:
         """Send a message without any promise; return its message id.
@@ -204,7 +338,7 @@ class BlockingReliableChannel:
 
     def events(
         self, *, timeout_s: float | None = None, confirm: bool = True
-    ) -> "BlockingEventReader":
+    ) -> "BlockingReader[AnyEvent]":
         """Iterate over events; ends when nothing happened for `timeout_s`, or at close.
 
             with channel.events() as events:
@@ -218,7 +352,7 @@ class BlockingReliableChannel:
             ChannelClosed: the channel is not open.
         """
         reader = self._opened().call(partial(self._channel.events, confirm=confirm))
-        return BlockingEventReader(self._opened, reader, timeout_s)
+        return BlockingReader(self._opened, reader, timeout_s)
 
     def follow(
         self, *, last: int | None = None, own: bool = False, timeout_s: float | None = None
@@ -272,6 +406,18 @@ class BlockingReliableChannel:
     def statistics(self) -> ChannelStatistics:
         """A snapshot of counters and buffers."""
         return self._opened().call(self._channel.statistics)
+
+    def participants(self) -> tuple[Participant, ...]:
+        """Return the other participants that were heard, as `ReliableChannel.participants`."""
+        return self._opened().call(self._channel.participants)
+
+    def invite(self, *, key: bool = False, node: str | Sequence[str] | None = None) -> str:
+        """Return a text with which others `join` this channel, as `ReliableChannel.invite`.
+
+        Raises:
+            ValueError: as `ReliableChannel.invite`.
+        """
+        return self._channel.invite(key=key, node=node)
 
     def health(self) -> ChannelHealth:
         """Whether the channel works at this moment, and why not. Never raises."""
@@ -327,13 +473,22 @@ class BlockingIterator(Iterator[T]):
         return []
 
 
-class BlockingEventReader(BlockingIterator[AnyEvent]):
-    """Events of a channel for code without an event loop; as `EventReader`.
+class _Closable(Protocol[T_co]):
+    """An asynchronous iterator that can be ended."""
 
-    The next event confirms the one before.
+    def __aiter__(self) -> AsyncIterator[T_co]: ...
+    def __anext__(self) -> Awaitable[T_co]: ...
+    async def aclose(self) -> None: ...
+
+
+class BlockingReader(BlockingIterator[T]):
+    """Messages, answers or events of a channel for code without an event loop.
+
+    With `state` the next message or event confirms the one before. Leave it with `close`, or use it
+    in `with`, where you leave the loop early.
     """
 
-    _iterator: EventReader | Follower
+    _iterator: "_Closable[T]"
 
     def __enter__(self) -> Self:
         return self
@@ -347,7 +502,32 @@ class BlockingEventReader(BlockingIterator[AnyEvent]):
             self._opened().call(self._iterator.aclose)
 
 
-class BlockingFollower(BlockingEventReader):
+class BlockingQuestions(Iterator[BlockingQuestion[T]]):
+    """Questions of other participants, as `Questions`. Use it in `with`, or `close` it."""
+
+    def __init__(
+        self, opened: Callable[[], BlockingPortal], reader: Questions[T], timeout_s: float | None
+    ) -> None:
+        self._opened = opened
+        self._reader = BlockingReader(opened, reader, timeout_s)
+        self.close: Final = self._reader.close
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __next__(self) -> BlockingQuestion[T]:
+        """Wait for the next question.
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        return BlockingQuestion(self._opened, next(self._reader))
+
+
+class BlockingFollower(BlockingReader[AnyEvent]):
     """A snapshot of the log, and the events after it; as `Follower`."""
 
     _iterator: Follower

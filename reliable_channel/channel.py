@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -18,7 +18,6 @@ import anyio
 from ._arguments import (
     checked_encryption,
     checked_id,
-    checked_name,
     checked_options,
     checked_path,
     checked_payload,
@@ -33,6 +32,9 @@ from ._plugins.loading import registry_with
 from ._plugins.registry import Kind
 from ._plugins.resolve import make_function, make_sync_core, make_transport, make_wire_profile
 from ._resources import resources_named
+from .conversation import Participant, Request, TypedChannel
+from .conversation.codecs import PLAIN
+from .conversation.conversation import Conversation
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .engine.sync_core import Policies
@@ -73,20 +75,7 @@ _blocks: Final[dict[int, list["ReliableChannel"]]] = {}
 """Channels whose `async with` a task has entered, by the id of the task."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The result of `send`: one request, for any number of segments."""
-
-    request_id: str
-    message_ids: tuple[str, ...]
-
-    @property
-    def message_id(self) -> str:
-        """The id that names the request's message in events: that of its first segment."""
-        return self.message_ids[0]
-
-
-class ReliableChannel:
+class ReliableChannel(TypedChannel[bytes]):
     """A channel in which every participant ends up with the same messages in the same causal order.
 
         async with ReliableChannel(
@@ -152,6 +141,7 @@ class ReliableChannel:
         options: ChannelOptions | None = None,
         **values: Unpack[OptionValues],
     ) -> None:
+        super().__init__(self._conversing, PLAIN)
         self.channel_id = checked_id("channel_id", channel_id)
         self.sender_id = checked_id("sender_id", sender_id)
         self._plugins = registry_with(plugins)
@@ -190,6 +180,7 @@ class ReliableChannel:
         )
         self._signing = checked_signing(signing, sender_id, required=given.require_signatures)
         encryption = checked_encryption(self._plugins, encryption, channel_id, sender_id)
+        self._encryption = encryption
         inside = given.encrypts_contents_alone
         self._inner_encryption = encryption if inside else None
         marker = given.profile.marker if given.marker is None else given.marker
@@ -200,9 +191,13 @@ class ReliableChannel:
         self._budget_file = None if budget_path is None else BudgetFile(Path(budget_path))
         self._sync = sync
         self._journal_path = checked_path("journal", journal)
+        self._preset: PresetName = preset
+        self.invited_node: str | Sequence[str] | None = node
+        """Addresses that `invite` names; those of its hub for a channel of one."""
         self._state = checked_state(self._plugins, state, channel_id, sender_id)
         self._now_ns = now_ns
         self._runtime: Runtime | None = None
+        self._conversation: Conversation | None = None
         self._lossy: LossyTransport | None = None
         self._task: OwnTask[None] | None = None
         self._is_open = False
@@ -230,6 +225,54 @@ class ReliableChannel:
 
         with settings_named():
             return cls(**with_config(file, arguments))
+
+    @classmethod
+    def join(cls, invitation: str, *, sender_id: str, **arguments: Any) -> Self:
+        """Return the channel that an invitation names.
+
+            async with ReliableChannel.join(text, sender_id="bob") as channel:
+                ...
+
+        `arguments` are those of the constructor; they override the invitation. Nothing in the
+        text is evaluated, and no file is opened for it. It chooses the network that this program
+        talks to, so take it from people you trust.
+
+        Raises:
+            ValueError: the text is not an invitation, or has a part that is unknown or refused. The
+                error names the part. Or the channel is encrypted, and no key was given.
+            PluginError: as the constructor.
+        """
+        from .config import nested
+        from .conversation.invitation import joined
+
+        return cls(**nested(joined(invitation, sender_id, arguments)))
+
+    def invite(self, *, key: bool = False, node: str | Sequence[str] | None = None) -> str:
+        """Return a text with which others `join` this channel, on one line.
+
+        It has the network or the addresses of nodes, the channel id and content topic, the preset,
+        and the options that must be equal for all participants. Credentials in addresses are left
+        out.
+
+        Args:
+            key: add the encryption key. Then the text is a secret.
+            node: addresses that others can reach, in place of this participant's.
+
+        Raises:
+            ValueError: an option is an object, which has no text; or the encryption does not give
+                its key.
+        """
+        from .conversation.invitation import invitation
+
+        return invitation(
+            self.channel_id,
+            self.content_topic,
+            self.invited_node if node is None else node,
+            self._preset,
+            self.options,
+            self._encryption,
+            with_key=key,
+        )
 
     def _made_options(self, options: ChannelOptions) -> ChannelOptions:
         """The options with the wire profile itself in place of the name of a plugin's.
@@ -297,12 +340,18 @@ class ReliableChannel:
                 observers=self._observers(),
             )
             stack.callback(runtime.close)
+            conversation = Conversation(
+                runtime, self.channel_id, self.sender_id, self.options, self._preset
+            )
+            stack.callback(conversation.close)
             runtime.begin()
+            conversation.begin()
             stack.push_async_callback(runtime.flush)
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
             runtime.start(tasks)
-            self._runtime = runtime
+            tasks.start_soon(conversation.presence.run, name="reliable_channel.presence")
+            self._runtime, self._conversation = runtime, conversation
             self._is_open = True
             try:
                 yield
@@ -373,36 +422,6 @@ class ReliableChannel:
 
     def __exit__(self, *exc_info: object) -> None:
         """Never called: `__enter__` raises."""
-
-    async def send(self, payload: bytes, *, idempotency_key: str | None = None) -> Request:
-        """Accept a message for every participant.
-
-        From now on the message is delivered, or an event reports its failure (`delivery_failed`,
-        `send_failed`); with `state`, also across restarts. If you do not know whether an earlier
-        call was accepted (after a crash, say), call again with the same `idempotency_key`: there
-        is one message, and the same request is returned.
-
-        Back-pressure: the call returns when the message is accepted, not when it is published. At
-        most `limits.outgoing_messages` own messages can be unacknowledged; beyond that it raises
-        `OutgoingBufferFull`, and there is room again after the next `message_acknowledged`,
-        `delivery_failed` or `send_failed`. With `state`, it also waits for the disk.
-
-        Raises:
-            EmptyContent: there is nothing to send.
-            ContentTooLong: it does not fit into a Waku message, or exceeds `limits.payload_bytes`.
-            EncryptionFailed: with `encryption_order="encrypt-then-sds"`; nothing was sent.
-            OutgoingBufferFull: too many own messages are unacknowledged; send again later.
-            ChannelClosed: the channel is not open.
-            StateUnavailable, StateCorrupt: the state cannot be written; nothing was sent, and the
-                key, if any, is free again. `on_state_failure="accept"` accepts it in memory.
-            ValueError: the key is not a text of 1 to 1024 characters.
-            TypeError: the payload is not bytes; encode a text.
-        """
-        if idempotency_key is not None:
-            checked_name("idempotency_key", idempotency_key)
-        with resources_named(f"channel {self.channel_id!r} cannot send"):
-            accepted = await self._opened().send(checked_payload(payload), idempotency_key)
-        return Request(accepted.request_id, accepted.message_ids)
 
     async def cancel(self, request: Request) -> bool:
         """Stop publishing and retrying a request; return whether it was pending.
@@ -531,6 +550,17 @@ class ReliableChannel:
         """A snapshot of counters and buffers."""
         return self._used().statistics()
 
+    def participants(self) -> tuple[Participant, ...]:
+        """Return the other participants that were heard, the one heard last first.
+
+        That is what was heard since the channel was opened, not which participants exist. One that
+        only listens is heard by its sync messages. The newest 1,000 are remembered.
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        return self._conversing().presence.participants()
+
     def health(self) -> ChannelHealth:
         """Whether the channel works at this moment, and why not. Never raises.
 
@@ -623,6 +653,12 @@ class ReliableChannel:
         if not observers:
             return None
         return Observers(observers, self.channel_id, self.sender_id, self.health)
+
+    def _conversing(self) -> Conversation:
+        """The conversation of an open channel."""
+        self._opened()
+        assert self._conversation is not None
+        return self._conversation
 
     def _opened(self) -> Runtime:
         """The runtime of an open channel."""

@@ -6,6 +6,8 @@ Transports, encryptions and signings raise `TransportError`, `DecryptionFailed` 
 the channel, which have the same root.
 
 ReliableChannelError
+├── NotAcknowledged         no participant is known to have the message, in time or at all
+├── NoAnswer                no participant answered the question in time
 ├── EncryptionFailed        the given encryption raised an error; nothing was sent
 ├── ChannelClosed           the channel is not open: use it inside `async with`
 ├── LeftOutOfOrder          `async with` is left by another task, or before what it contains
@@ -43,6 +45,8 @@ __all__ = [
     "EncryptionFailed",
     "LeftOutOfOrder",
     "MessageIdInUse",
+    "NoAnswer",
+    "NotAcknowledged",
     "OutOfResources",
     "OutgoingBufferFull",
     "PluginError",
@@ -56,6 +60,29 @@ __all__ = [
     "StateUnavailable",
     "StateVersionTooNew",
 ]
+
+
+class NotAcknowledged(ReliableChannelError):
+    """No other participant is known to have a message, in time or at all.
+
+    The text says what was missing. The channel still retries it, unless it failed.
+    """
+
+    def __init__(self, message_id: str, what: str) -> None:
+        super().__init__(f"message {message_id} was not acknowledged {what}")
+        self.message_id = message_id
+
+
+class NoAnswer(ReliableChannelError):
+    """No participant answered a question in time.
+
+    An answer that comes later is an `AnswerLate` with the same `question_id`.
+    """
+
+    def __init__(self, message_id: str, question_id: bytes, what: str) -> None:
+        super().__init__(f"no participant answered question {message_id} {what}")
+        self.message_id = message_id
+        self.question_id = question_id
 
 
 class EncryptionFailed(ReliableChannelError):

@@ -24,6 +24,7 @@ from .sds.message import HistoryEntry
 
 __all__ = [
     "AcknowledgementSource",
+    "AnswerLate",
     "AnyEvent",
     "ConnectionStatus",
     "ConnectionStatusChanged",
@@ -39,7 +40,11 @@ __all__ = [
     "MessageReceived",
     "MessageSent",
     "MessageStored",
+    "MessageUndecodable",
+    "ParticipantSeen",
+    "ParticipantSilent",
     "PayloadDropped",
+    "QuestionDropped",
     "RateLimitReached",
     "ReceiveProgress",
     "SendFailed",
@@ -228,6 +233,59 @@ class EventsMissed:
     then read `channel.log()`, or start again with `channel.follow()`."""
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerLate:
+    """An answer to an own question came after its `ask` had ended, or in a later run."""
+
+    wire_name: ClassVar[str] = "answer_late"
+    message_id: str
+    sender_id: str
+    question_id: bytes
+    content: bytes
+    """The answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionDropped:
+    """Too many questions wait to be answered. With `state` this one comes again after a restart."""
+
+    wire_name: ClassVar[str] = "question_dropped"
+    message_id: str
+    sender_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageUndecodable:
+    """The codec of a typed channel cannot decode a message, or its envelope is unreadable."""
+
+    wire_name: ClassVar[str] = "message_undecodable"
+    message_id: str
+    sender_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParticipantSeen:
+    """A participant was heard for the first time, or again after it was silent."""
+
+    wire_name: ClassVar[str] = "participant_seen"
+    sender_id: str
+    heard_by: str
+    """`message`, `ephemeral`, `sync`, `repair_request` or `reconciliation`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParticipantSilent:
+    """A participant was not heard for so long that it is probably away.
+
+    That is seven times as long as sync messages of a participant are apart on average.
+    """
+
+    wire_name: ClassVar[str] = "participant_silent"
+    sender_id: str
+    silent_for_ms: int
+
+
 Event = (
     MessageReceived
     | EphemeralReceived
@@ -249,12 +307,17 @@ Event = (
     | StateRecovered
     | StateRolledBack
     | EventsMissed
+    | AnswerLate
+    | QuestionDropped
+    | MessageUndecodable
+    | ParticipantSeen
+    | ParticipantSilent
 )
 """Events that an application needs."""
 AnyEvent = Event | Diagnostic
 """Everything that a channel emits."""
 
-_HEX_FIELDS = frozenset({"message_hash", "payload_hash", "retrieval_hint"})
+_HEX_FIELDS = frozenset({"message_hash", "payload_hash", "question_id", "retrieval_hint"})
 
 
 for _kind in get_args(AnyEvent):

@@ -114,6 +114,12 @@ class ChannelHub:
         keywords["content_topic"], keywords["redundancy"] = topic, self._redundancy
         if self._network is not None:  # with its limits of a message
             keywords.setdefault("network", self._network)
+        settings = self._settings  # of the shard: an invitation names them
+        keywords.setdefault("pubsub_topic", settings.get("pubsub_topic"))
+        if "cluster_id" in settings:
+            keywords.setdefault("cluster_id", settings["cluster_id"])
+        if "num_shards" in settings:
+            keywords.setdefault("num_shards", settings["num_shards"])
         channel = ReliableChannel(
             channel_id=channel_id,
             sender_id=sender_id,
@@ -121,6 +127,7 @@ class ChannelHub:
             **keywords,
         )
         channel._ends_block = False  # blocks of a hub's channels may be left in any order
+        channel.invited_node = self._nodes
         self._profiles[channel.options.profile.name] = channel.options.profile
         self._channels.add(channel)
         return channel

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from ._contracts.encryption import DecryptionFailed, Encryption, EncryptionPair
+    from ._contracts.encryption import DecryptionFailed, Encryption, EncryptionPair, SharesKey
     from ._contracts.finding import Finding, Level
     from ._contracts.repair_policies import WITHOUT_STORE, Missing, RepairPolicy, RepairStep
     from ._contracts.signing import NotProven, Signing
@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from .transport.addresses import default_content_topic, masked_address
 
 _HOMES: Final = {
-    "_contracts.encryption": ("DecryptionFailed", "Encryption", "EncryptionPair"),
+    "_contracts.encryption": ("DecryptionFailed", "Encryption", "EncryptionPair", "SharesKey"),
     "_contracts.finding": ("Finding", "Level"),
     "_contracts.repair_policies": ("WITHOUT_STORE", "Missing", "RepairPolicy", "RepairStep"),
     "_contracts.signing": ("NotProven", "Signing"),
@@ -259,6 +259,7 @@ __all__ = [
     "SdsOptions",
     "SdsStatistics",
     "SegmentLayout",
+    "SharesKey",
     "Signing",
     "Source",
     "SpecCodec",

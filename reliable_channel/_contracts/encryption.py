@@ -35,6 +35,16 @@ class Encryption(Protocol):
         ...
 
 
+@runtime_checkable
+class SharesKey(Protocol):
+    """An encryption whose key can be part of an invitation."""
+
+    def key_text(self) -> str:
+        """Return the value of `encryption=` that makes an equal one: `scheme:hex`, and optionally a
+        dot and more hex. It is a secret, and names no file."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class EncryptionPair:
     """An encryption from two async functions; `open_` raises `DecryptionFailed` for what it cannot

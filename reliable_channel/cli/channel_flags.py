@@ -141,6 +141,18 @@ class ChannelArguments:
         """The same for another sender, without state."""
         return ChannelArguments(self.given | {"sender_id": sender_id, "state": None}, self.config)
 
+    def joined(self, invitation: str) -> "ChannelArguments":
+        """The same with what an invitation has; flags override it.
+
+        Raises:
+            ValueError: as `ReliableChannel.join`.
+        """
+        from ..conversation.invitation import joined
+
+        return ChannelArguments(
+            joined(invitation, self.given["sender_id"], self.given), self.config
+        )
+
     def channel(
         self, *, default_state: str | None = None, wait_for_node: bool = False
     ) -> "ReliableChannel":

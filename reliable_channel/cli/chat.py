@@ -5,7 +5,9 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
 import anyio
 import typer
@@ -13,16 +15,17 @@ from rich.text import Text
 
 from .._program import run
 from .._terminal_text import printable, printable_name
-from ..diagnostics import SyncReceived, TransportDegraded, TransportRecovered
+from ..diagnostics import TransportDegraded, TransportRecovered
 from ..errors import SdsError, StateError
 from ..events import (
     AnyEvent,
     DeliveryFailed,
-    EphemeralReceived,
     MessageAcknowledged,
     MessageLost,
     MessageReceived,
     MessageSent,
+    ParticipantSeen,
+    ParticipantSilent,
     SendFailed,
     StateDegraded,
 )
@@ -43,12 +46,13 @@ EARLIEST_MS: Final = 1_600_000_000_000
 """A smaller Lamport timestamp is no time: its sender counts from 0."""
 LATE_MS: Final = 1_000
 """`/why` explains the last messages of others that took longer."""
-HEARD: Final = 1_000
-"""Participants whose last sign is remembered; the one not heard for longest is forgotten."""
+NEWEST: Final = 1_000
+"""Participants whose last message is remembered for `/why`."""
 HELP: Final = (
     "/who  participants, and when each was heard last",
     "/why  what happened to your last messages, and what does not work",
     "/why NAME  how the last message of a participant came, and why it was late",
+    "/invite  an invitation to this channel, as a text and a QR code; /invite key with the key",
     "/quit leaves, as Ctrl-D does; //text sends a text that begins with /",
 )
 PENDING, TICK, CROSS = ("·", "dim"), ("✓", "green"), ("✗", "red")
@@ -59,12 +63,26 @@ def register(app: typer.Typer) -> None:
     app.command()(with_channel_flags(chat))
 
 
-def chat(arguments: ChannelArguments) -> None:
+def chat(
+    arguments: ChannelArguments,
+    join: Annotated[
+        str | None,
+        typer.Option(
+            metavar="INVITATION",
+            envvar="RELIABLE_CHANNEL_JOIN",
+            show_envvar=True,
+            help="Join by an invitation, which `/invite` makes. `@FILE` reads it from a file, `-` "
+            "from the first line of standard input: an argument is visible in `ps`.",
+        ),
+    ] = None,
+) -> None:
     """Chat in a terminal. What you type is sent line by line; a tick means that a peer has it.
 
     `/who` shows the participants, `/why` what happened to your messages, `/help` all commands.
     """
     needs_input()
+    if join is not None:
+        arguments = arguments.joined(_read(join))
     with terminal_restored():
         if sys.stdout.isatty() and not logging.root.handlers:
             # What the log warns of is shown in the conversation; lines between would tear it.
@@ -100,9 +118,8 @@ class Conversation:
         self.screen = screen
         self._channel = channel
         self._own = OwnMessages()
-        self._heard_ms: dict[str, int] = {}
         self._newest: dict[str, MessageReceived] = {}
-        """By the participants in `_heard_ms`."""
+        """The last message of each participant."""
         self._begun_ms = _now_ms()
         self._may_be_history = True
         """Whether a message may be one that was in Store before this participant came."""
@@ -124,7 +141,6 @@ class Conversation:
         )
         earlier = channel.log(last=EARLIER)
         for entry in earlier:
-            self._heard(entry.sender_id, entry.lamport_timestamp)
             clock = _clock(entry.lamport_timestamp)
             show(Text(f"{clock} {printable_name(entry.sender_id)} {_text(entry.content)}", "dim"))
         if earlier:
@@ -179,7 +195,7 @@ class Conversation:
         self._may_be_history = self._is_history = False
         if not self.screen.is_terminal:
             return
-        others = ", ".join(printable_name(name) for name in self._others())
+        others = ", ".join(printable_name(one.sender_id) for one in self._channel.participants())
         with_others = f"; with {others}" if others else ""
         self.screen.show(Text(f"── history ends here{with_others} ──", "dim"))
 
@@ -200,18 +216,15 @@ class Conversation:
 
     def _note(self, event: AnyEvent) -> None:
         """Follow own messages and signs of others."""
-        if isinstance(event, MessageReceived | EphemeralReceived | SyncReceived):
-            is_new = event.sender_id not in self._heard_ms
-            heard_ms = _now_ms()
-            if is_past := isinstance(event, MessageReceived) and self._is_history:
-                heard_ms = event.lamport_timestamp
-            self._heard(event.sender_id, heard_ms)
-            if isinstance(event, MessageReceived):
-                self._newest.pop(event.sender_id, None)
-                self._newest[event.sender_id] = event
-            is_other = event.sender_id != self._channel.sender_id
-            if is_new and is_other and self.screen.is_terminal and not is_past:
-                self.screen.show(Text(f"{printable_name(event.sender_id)} is here", "dim"))
+        if isinstance(event, MessageReceived):
+            self._newest.pop(event.sender_id, None)
+            self._newest[event.sender_id] = event
+            if len(self._newest) > NEWEST:
+                del self._newest[next(iter(self._newest))]
+        elif isinstance(event, ParticipantSeen | ParticipantSilent):
+            verb = "is here" if isinstance(event, ParticipantSeen) else "is silent"
+            if self.screen.is_terminal and not self._is_history:
+                self.screen.show(Text(f"{printable_name(event.sender_id)} {verb}", "dim"))
         elif isinstance(event, MessageSent):
             self._own.published(event.message_id)
         elif isinstance(event, MessageAcknowledged):
@@ -231,11 +244,13 @@ class Conversation:
     def _obey(self, command: str) -> None:
         show = self.screen.show
         if command == "/who":
-            now_ms = _now_ms()
-            for name in self._others():
-                ago = _ago(now_ms - self._heard_ms[name])
-                show(Text(f"{printable_name(name)}, heard {ago}", "dim"))
-            if not self._others():
+            others, now_ms = self._channel.participants(), _now_ms()
+            for one in others:
+                ago, sign = _ago(now_ms - one.last_heard_ms), one.heard_by.replace("_", " ")
+                silent = ", silent" if one.is_silent else ""
+                name = printable_name(one.sender_id)
+                show(Text(f"{name}, heard {ago} ({sign}){silent}", "dim"))
+            if not others:
                 show(Text("no other participant was heard yet", "dim"))
         elif command == "/why":
             for text in self._own.why(self._channel.health(), _now_ms()):
@@ -243,11 +258,28 @@ class Conversation:
             self._explain_late()
         elif command.startswith("/why "):
             self._explain(command.removeprefix("/why").strip())
+        elif command in ("/invite", "/invite key"):
+            self._invite(key=command.endswith("key"))
         else:
             if command != "/help":
                 show(Text(f"{printable(command)} is not a command", "red"))
             for text in HELP:
                 show(Text(text, "dim"))
+
+    def _invite(self, *, key: bool) -> None:
+        """Show an invitation."""
+        try:
+            text = self._channel.invite(key=key)
+        except ValueError as error:
+            self.screen.show(Text(printable(str(error)), "red"))
+            return
+        import segno
+
+        code = StringIO()
+        segno.make(text, error="l", micro=False).terminal(code, border=2, compact=True)
+        for line in code.getvalue().splitlines():
+            self.screen.show(Text(line))
+        self.screen.show(Text(text))
 
     def _explain_late(self) -> None:
         """Show why the last messages of others were late."""
@@ -270,17 +302,18 @@ class Conversation:
         for line in lines:
             self.screen.show(Text(line, "dim"))
 
-    def _heard(self, sender_id: str, at_ms: int) -> None:
-        self._heard_ms.pop(sender_id, None)
-        self._heard_ms[sender_id] = at_ms
-        if len(self._heard_ms) > HEARD:
-            forgotten = next(iter(self._heard_ms))
-            del self._heard_ms[forgotten]
-            self._newest.pop(forgotten, None)
 
-    def _others(self) -> list[str]:
-        """Other participants, the one heard last first."""
-        return [name for name in reversed(self._heard_ms) if name != self._channel.sender_id]
+def _read(invitation: str) -> str:
+    """Return the invitation that the argument names.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if invitation == "-":
+        return sys.stdin.readline()
+    if invitation.startswith("@"):
+        return Path(invitation[1:]).read_text(encoding="utf-8")
+    return invitation
 
 
 def _line(event: AnyEvent) -> Text | None:

@@ -17,7 +17,8 @@ from .exit_codes import ExitCode
 from .personal import personal_channel
 
 if TYPE_CHECKING:
-    from ..channel import ReliableChannel, Request
+    from ..channel import ReliableChannel
+    from ..conversation import Request
 
 DISPATCH_TIMEOUT_S = 10.0
 """For the node to take the message."""

@@ -44,6 +44,8 @@ class Driver(driver.Driver[Received]):
         self.to_fetch: Final = Notifier()
         self.to_catch_up: Final = Notifier()
         """There is something to ask Store for at once."""
+        self.notice: Callable[[AnyEvent, int], None] = lambda event, now_ms: None
+        """Called with each event and the time (ms) after its readers can get it."""
         self.drained: Final = Notifier()
         """The outbox is empty."""
         self._stream = stream
@@ -98,6 +100,7 @@ class Driver(driver.Driver[Received]):
             for failure in self._observers.emit(event, now_ms):
                 self.emit_now(failure, now_ms)
         self._stream.emit(event)
+        self.notice(event, now_ms)
 
     def wake(self, wake: Wake) -> None:
         """Wake a task; of those that send, one."""

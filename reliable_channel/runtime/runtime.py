@@ -67,6 +67,7 @@ class Runtime:
         self._contents = setup.contents
         self._state = state
         self._listen_from_ms = 0
+        self._holds: Callable[[AnyEvent], bool] = lambda event: False
         clock, random = setup.clock(), setup.random
         now_ms = clock() // 1_000_000
         self._asks_store = options.asks_store and has_store(transport)
@@ -109,7 +110,7 @@ class Runtime:
         self._stream = EventStream(
             options.limits.events,
             Backlog(self._content),
-            confirm=None if state is None else lambda event: self._driver.confirm(event),
+            confirm=None if state is None else self._confirm_read,
             fell_behind=self._fell_behind,
         )
         self._log = EventLog(setup.channel_id, setup.sender_id)
@@ -158,6 +159,13 @@ class Runtime:
                 f"the state is damaged: a row is not what this package writes ({error!r}); move it "
                 "away and start without it, or bring back a copy"
             ) from error
+
+    def attach(
+        self, notice: Callable[[AnyEvent, int], None], holds: Callable[[AnyEvent], bool]
+    ) -> None:
+        """Call `notice` with each event and its time (ms). Events that it `holds` are confirmed by
+        `confirm` alone, not by their readers."""
+        self._driver.notice, self._holds = notice, holds
 
     def start(self, tasks: TaskGroup) -> None:
         """Start all tasks; cancel the group to stop them."""
@@ -274,6 +282,14 @@ class Runtime:
             log if own else None,
         )
 
+    def emit(self, event: AnyEvent) -> None:
+        """Emit an event that is found out from others, at once."""
+        self._driver.emit_now(event, self._driver.now_ms())
+
+    def now_ms(self) -> int:
+        """Wall-clock time (ms since 1970)."""
+        return self._driver.now_ms()
+
     async def confirm(self, event: AnyEvent) -> None:
         """The application has handled an event; return once that is written."""
         self._driver.confirm(event)
@@ -359,6 +375,10 @@ class Runtime:
         )
         if goes_on:
             self._journal.restored(log, now_ms)
+
+    def _confirm_read(self, event: AnyEvent) -> None:
+        if not self._holds(event):
+            self._driver.confirm(event)
 
     def _journal_degraded(self, error: OSError) -> None:
         self._driver.emit_now(JournalDegraded(str(error)), self._driver.now_ms())

@@ -4,11 +4,13 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from reliable_channel import BlockingReliableChannel, MessageSent, ReliableChannel
-from reliable_channel.errors import ChannelClosed, EmptyContent
+from reliable_channel.conversation import json
+from reliable_channel.errors import ChannelClosed, EmptyContent, NoAnswer
 from reliable_channel.events import SendingMessage
 from reliable_channel.state.files import check
 
@@ -68,7 +70,12 @@ def test_a_follower_has_the_log_and_what_comes_after_it() -> None:
 
 
 def public(kind: type) -> dict[str, object]:
-    return {name: member for name, member in vars(kind).items() if not name.startswith("_")}
+    members = {name: member for one in reversed(kind.__mro__) for name, member in vars(one).items()}
+    return {name: member for name, member in members.items() if not name.startswith("_")}
+
+
+def each(parameter: inspect.Parameter) -> str:
+    return str(parameter).replace("blocking.Blocking", "conversation.acknowledging.")
 
 
 def test_it_has_all_that_the_asynchronous_one_has() -> None:
@@ -80,8 +87,9 @@ def test_it_has_all_that_the_asynchronous_one_has() -> None:
             assert isinstance(theirs[name], property), name
             continue
         own = inspect.signature(getattr(BlockingReliableChannel, name)).parameters
-        waited = {key: value for key, value in own.items() if key != "timeout_s"}
-        assert waited == dict(inspect.signature(getattr(ReliableChannel, name)).parameters), name
+        waited = [each(value) for key, value in own.items() if key != "timeout_s"]
+        others = inspect.signature(getattr(ReliableChannel, name)).parameters.values()
+        assert waited == [each(value) for value in others], name
     one = BlockingReliableChannel(channel_id="c", sender_id="a", seed=5)
     for name in vars(ReliableChannel(channel_id="c", sender_id="a")):
         assert name.startswith("_") or hasattr(one, name), name
@@ -127,6 +135,37 @@ def test_open_and_close_without_with() -> None:
 def test_the_status_ends_when_it_does_not_change() -> None:
     with BlockingReliableChannel("memory://still", channel_id="c", sender_id="alice") as channel:
         assert len(list(channel.sync_status_changes(timeout_s=0.01))) == 1
+
+
+def test_the_verbs_without_async() -> None:
+    with (
+        BlockingReliableChannel(channel_id="verbs", sender_id="alice", preset="auto") as alice,
+        BlockingReliableChannel.join(alice.invite(), sender_id="bob") as bob,
+    ):
+        texts = alice.typed(json(str))
+
+        def answer() -> None:
+            for question in bob.typed(json(str)).questions():
+                request = question.answer(f"{question.sender_id} asked {question.content}")
+                assert request.message_ids
+                return
+
+        service = Thread(target=answer)
+        service.start()
+        assert texts.ask("when?", within_s=600).content == "alice asked when?"
+        service.join()
+        assert [one.sender_id for one in alice.participants()] == ["bob"]
+        request = alice.send(b"one", wait="acknowledged", within_s=600)
+        request.acknowledged(within_s=0)
+        assert not alice.cancel(request)
+        with bob.messages() as messages:
+            assert next(messages).content == b"one"
+        with pytest.raises(NoAnswer):
+            alice.ask(b"who?", within_s=0)
+        with bob.questions() as questions:
+            next(questions).ignore()
+            assert list(bob.questions(timeout_s=0)) == []
+        assert list(alice.ask_all(b"who?", within_s=0)) == []
 
 
 LEFT_OPEN = """

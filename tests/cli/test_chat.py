@@ -83,7 +83,7 @@ def test_who_and_why_and_help(address: str, tmp_path: Path) -> None:
         alice.type("/why carol\n")
         alice.sees(row("^carol has sent nothing yet$"))
         alice.type("/who\n")
-        alice.sees(row(r"^bob, heard \d+ s ago$"))
+        alice.sees(row(r"^bob, heard \d+ s ago [(](message|sync)[)]$"))
         alice.type("hello\n")
         alice.sees(row("alice hello"))
         alice.type("/why\n")
@@ -96,6 +96,24 @@ def test_who_and_why_and_help(address: str, tmp_path: Path) -> None:
         alice.type("/quit\n")
         assert alice.process.wait() == 0
         assert alice.echoes()
+
+
+def test_invite_shows_a_text_and_a_code_by_which_another_one_joins(
+    address: str, tmp_path: Path
+) -> None:
+    with chatting(address, "invited", tmp_path) as (alice, _):
+        alice.type("/invite key\n")
+        alice.sees(row("`key` needs an encryption"))
+        alice.type("/invite\n")
+        text = f"reliable-channel:?v=1&channel_id=invited&node={address}"
+        rows = alice.sees(lambda rows: text in "".join(one.strip() for one in rows))
+        assert sum("█" in one for one in rows) > 10
+        invitation = tmp_path / "invitation.txt"
+        invitation.write_text(text)
+        with Person("chat", "--join", f"@{invitation}", "--sender-id", "carol") as carol:
+            carol.sees(lambda rows: row("channel invited on")(rows) and row("^>")(rows))
+            carol.type("hello\n")
+            alice.sees(row("carol hello"))
 
 
 def test_history_ends_where_it_says_and_names_who_was_there(address: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""An encryption from `aes-256-gcm:///path`: keys from a file."""
+"""An encryption from `aes-256-gcm:///path`, keys from a file, or from `aes-256-gcm:hex.hex`."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -17,13 +17,21 @@ ALLOWED = (
 def make_encryption(url: str, channel_id: str) -> Encryption:
     """Encrypt with the first key of a file, decrypt with any of them: one in hex a line.
 
-    The channel id is the context, so a message for another channel fails to decrypt.
+    The channel id is the context, so a message for another channel fails to decrypt. Without
+    slashes the text is a key and its context, both in hex, as `SymmetricEncryption.key_text`
+    writes them.
 
     Raises:
-        ValueError: no path, a file that cannot be read, or one without keys.
+        ValueError: no path, a file that cannot be read, or one without keys; or a malformed key.
     """
     parts = urlsplit(url)
     algorithm = next(name for name in CIPHERS if name == parts.scheme)
+    key, dot, context = parts.path.partition(".")
+    if dot and "/" not in parts.path:
+        secret = Secret.from_hex(key)
+        return SymmetricEncryption(
+            Keyring(secret), algorithm=algorithm, context=bytes.fromhex(context)
+        )
     path = Path(unquote(parts.path[1:]))
     if parts.netloc or parts.query or parts.fragment or path == Path():
         raise ValueError(f"`encryption` must be {ALLOWED} (got {url!r})")

@@ -125,6 +125,11 @@ class SymmetricEncryption:
         except InvalidTag:
             raise DecryptionFailed("tampered with, or encrypted in another context") from None
 
+    def key_text(self) -> str:
+        """Return the current key and the context as a value of `encryption=`. It is a secret."""
+        key, context = self._keys.current.reveal(), self._context
+        return f"{self.algorithm}:{key.hex()}.{context.hex()}"
+
     def __repr__(self) -> str:
         return f"SymmetricEncryption({self._keys!r}, algorithm={self.algorithm!r})"
 

@@ -20,6 +20,8 @@ from reliable_channel.events import (
     MessageAcknowledged,
     MessageReceived,
     MessageSent,
+    ParticipantSeen,
+    ParticipantSilent,
     SendFailed,
     SendingMessage,
     StateDegraded,
@@ -105,6 +107,12 @@ WAITING: Final = Metric(
 UNREAD: Final = Metric(
     "reliable_channel.unread", "gauge", "{event}", "Events that the slowest reader has not read."
 )
+PARTICIPANTS: Final = Metric(
+    "reliable_channel.participants",
+    "gauge",
+    "{participant}",
+    "Other participants that were heard and are not silent.",
+)
 NODE_UP: Final = Metric("reliable_channel.node.up", "gauge", "1", "1 while a node works.")
 METRICS: Final = (
     SENT,
@@ -120,6 +128,7 @@ METRICS: Final = (
     UNACKNOWLEDGED,
     WAITING,
     UNREAD,
+    PARTICIPANTS,
     NODE_UP,
 )
 """All of them; the documentation and the board are checked against this list."""
@@ -175,6 +184,7 @@ class Meters:
         """Called with each duration, in seconds."""
         self._channels: dict[tuple[str, str], Attributes] = {}
         self._watched: dict[Attributes, Watched] = {}
+        self._present: dict[Attributes, set[str]] = {}
         self._began_ms: OrderedDict[tuple[Attributes, str], int] = OrderedDict()
 
     def observe(
@@ -197,6 +207,10 @@ class Meters:
             case MessageAcknowledged():
                 self._time(ACKNOWLEDGE_TIME, attributes, event.message_id, at_ms)
                 self._began_ms.pop((attributes, event.message_id), None)
+            case ParticipantSeen():
+                self._present.setdefault(attributes, set()).add(event.sender_id)
+            case ParticipantSilent():
+                self._present.setdefault(attributes, set()).discard(event.sender_id)
             case SendFailed() | DeliveryFailed():
                 self._count(FAILED, (*attributes, ("error.type", event.wire_name)))
                 self._began_ms.pop((attributes, event.message_id), None)
@@ -207,6 +221,7 @@ class Meters:
         for attributes, watched in list(self._watched.items()):
             if (health := watched.now()) is None:
                 self._watched.pop(attributes, None)  # an event of its next life brings it back
+                self._present.pop(attributes, None)
                 continue
             for metric, value in (
                 (LIVE, health.live),
@@ -216,6 +231,7 @@ class Meters:
                 (UNACKNOWLEDGED, health.unacknowledged),
                 (WAITING, health.waiting_to_be_sent),
                 (UNREAD, health.events_unread),
+                (PARTICIPANTS, len(self._present.get(attributes, ()))),
             ):
                 yield metric, attributes, int(value)
             for node in health.nodes:

@@ -15,6 +15,8 @@ from reliable_channel.events import (
     DeliveryFailed,
     MessageReceived,
     MessageSent,
+    ParticipantSeen,
+    ParticipantSilent,
     SendFailed,
     SendingMessage,
 )
@@ -47,6 +49,14 @@ def test_the_life_of_a_message_is_counted_and_timed() -> None:
         f"reliable_channel_ready{{{labels}}} 1",
     ):
         assert line in text.splitlines()
+
+
+def test_participants_that_are_heard_are_counted_until_they_are_silent() -> None:
+    seen, silent = ParticipantSeen("bob", "sync"), ParticipantSilent("bob", 420_000)
+    for events, count in (((seen, seen), 1), ((seen, silent), 0)):
+        text = prometheus_text(observed(*((event, 1_000) for event in events)))
+        labels = 'messaging_destination_name="general",messaging_client_id="alice"'
+        assert f"reliable_channel_participants{{{labels}}} {count}" in text.splitlines()
 
 
 def test_a_message_of_an_earlier_process_is_counted_without_a_time() -> None:

@@ -314,6 +314,8 @@ class View:
         if lane is None and len(self.lanes) < self.limits.participants:
             lane = self._lane_of[participant] = len(self.lanes)
             self.lanes.append(Lane(participant[: self.limits.name_characters], at_ms))
+        if lane is not None:
+            self.lanes[lane].heard_ms = max(self.lanes[lane].heard_ms, at_ms)
         return lane
 
     def _message(self, message_id: str, sender: str, at_ms: int) -> Message | None:

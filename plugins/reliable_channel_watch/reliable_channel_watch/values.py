@@ -32,6 +32,8 @@ class Lane:
     name: str
     since_ms: int
     has_journal: bool = False
+    heard_ms: int = 0
+    """The last sign of it in anything that was read."""
 
 
 @dataclass(slots=True)

@@ -64,10 +64,12 @@ async def test_a_page_gets_all_and_then_what_changes() -> None:
         found = pieces(response)
         first = await anext(found)
         assert first["base"] == 1_000 and first["lanes"] == [["alice", 0]]
+        assert first["heard"] == [500]
         assert first["messages"] == [[0, 500, 0, None, None, 0, [], []]]
         view.entered_log("bob", "<script>alert(1)</script>", "alice", 3_000)
         second = await anext(found)
         assert second["lanes"] == [["bob", 2_000]]
+        assert second["heard"] == [500, 2_000]
         assert second["messages"] == [[0, 500, 0, None, None, 1, [], [2_000, 1]]]
 
 

@@ -171,13 +171,17 @@ def batched(data: bytes, size: int = 4) -> Iterator[bytes]:
         yield data[at : at + size]
 
 
+async def _acknowledged(request: Request, within_s: float | None) -> None:
+    """Wait for nothing."""
+
+
 class _Channel:
     """A channel that takes everything."""
 
     async def send(self, payload: bytes, *, idempotency_key: str | None) -> Request:
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)  # as a real channel does
-        return Request("request", (f"message of {len(payload)} bytes",))
+        return Request("request", (f"message of {len(payload)} bytes",), _acknowledged)
 
     async def send_ephemeral(self, payload: bytes) -> str:
         return f"ephemeral of {len(payload)} bytes"

@@ -22,6 +22,7 @@ class Rows:
         self._messages = dict.fromkeys(view.messages)
         self._gaps = dict.fromkeys(view.gaps)
         self._lanes = 0
+        self._heard: list[int] = []
         self._second = 0
         self._seconds: list[tuple[int, int, int]] = []
         self._lamps = -1
@@ -62,6 +63,9 @@ class Rows:
             values["lanes"] = [[lane.name, self._since(lane.since_ms)] for lane in new]
             values["channels"] = sorted(view.channel_ids)
             self._lanes = len(view.lanes)
+        heard = [self._since(lane.heard_ms) for lane in view.lanes]
+        if heard != self._heard:
+            self._heard = values["heard"] = heard
         changes = sum(len(s.changes) for each in view.lamps.values() for s in each.values())
         if changes != self._lamps:
             self._lamps = changes

@@ -4,7 +4,7 @@
 export const STAGES = ["waiting", "sent", "held", "held by all", "failed"];
 export const COLOURS = ["#7d8896", "#f3d34a", "#f0a63a", "#46c37b", "#ff5c6c"];
 const STEPS = 12; // shades from held by none to held by all
-const LEFT = 128, TOP = 22, BOTTOM = 46;
+const LEFT = 168, HEARD = 40, TOP = 22, BOTTOM = 46;
 const MANY_DOTS = 3_000, MANY_ARROWS = 700, MANY_GAPS = 3_000;
 
 function mix(one, other, share) {
@@ -21,6 +21,12 @@ SHADES.push(mix(COLOURS[3], COLOURS[3], 0), mix(COLOURS[4], COLOURS[4], 0));
 const CSS = SHADES.map(([r, g, b]) => `rgb(${r},${g},${b})`);
 const PIXELS = Uint32Array.from(SHADES, ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r);
 
+// How long ago a participant was heard last.
+const age = (ms) => {
+  const [unit, length] = [["d", 86400000], ["h", 3600000], ["min", 60000]].find(([, each]) => ms >= each) ?? ["s", 1000];
+  return `${Math.floor(Math.max(0, ms) / length)} ${unit}`;
+};
+
 // Messages in columns: a hundred thousand objects would be slow to walk.
 export class Table {
   constructor() {
@@ -33,6 +39,7 @@ export class Table {
     this.isSorted = true;
     this.lanes = [];
     this.joined = [];
+    this.heard = [];
     this.gaps = new Map();
     this.lamps = [];
     this.seconds = new Map();
@@ -58,6 +65,7 @@ export class Table {
     for (const row of piece.messages ?? []) this.takeMessage(row);
     for (const row of piece.gaps ?? []) this.gaps.set(row[0], row);
     for (const [second, total, useful] of piece.seconds ?? []) this.seconds.set(second, [total, useful]);
+    if (piece.heard) this.heard = piece.heard;
     if (piece.lamps) this.lamps = piece.lamps;
     this.last = Math.max(this.last, piece.last);
   }
@@ -236,7 +244,11 @@ export class Picture {
       }
       if (lane % every === 0 && y > TOP) {
         context.fillStyle = "#aab4c2";
-        context.fillText(this.fitted(table.lanes[lane]), 10, y, LEFT - 16);
+        context.fillText(this.fitted(table.lanes[lane]), 10, y, LEFT - HEARD - 16);
+        context.fillStyle = "#66707e";
+        context.textAlign = "right";
+        context.fillText(age(table.last - table.heard[lane]), LEFT - 8, y, HEARD);
+        context.textAlign = "left";
       }
     }
   }

@@ -1,0 +1,107 @@
+"""Requests, and what became of them: `send` returns one, and a program may wait for its result."""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import anyio
+
+from .._notifier import Notifier
+from ..errors import ChannelClosed
+from ..events import AnyEvent, DeliveryFailed, MessageAcknowledged, SendFailed, SendingMessage
+
+RESULTS_LIMIT: Final = 1_000
+"""Results that are remembered for a `send` that is repeated under its key; the oldest are dropped.
+
+A request that a program holds keeps its result in any case.
+"""
+Result = MessageAcknowledged | DeliveryFailed | SendFailed
+
+
+class Outcome:
+    """The result of one request, as soon as it is known."""
+
+    def __init__(self, *, is_known: bool = False) -> None:
+        self.is_known = is_known
+        self.event: Result | None = None
+        """None while it is not known, and where an earlier run of the program was informed."""
+        self.changed: Final = Notifier()
+        self.is_closed = False
+
+    async def wait(self, within_s: float | None) -> bool:
+        """Wait until the result is known; return whether it is.
+
+        Raises:
+            ChannelClosed: the channel was closed first.
+        """
+        with anyio.move_on_after(within_s):
+            while not self.is_known and not self.is_closed:
+                await self.changed.wait()
+        if self.is_closed and not self.is_known:
+            raise ChannelClosed("the channel was closed before the message was acknowledged")
+        return self.is_known
+
+
+class Outcomes:
+    """The results of own requests, by the ids that name them in events."""
+
+    def __init__(self) -> None:
+        self._pending: dict[str, Outcome] = {}
+        """At most as many as messages may be unacknowledged."""
+        self._known: OrderedDict[str, Outcome] = OrderedDict()
+
+    def note(self, event: AnyEvent) -> None:
+        """Note an event of an own message."""
+        if isinstance(event, SendingMessage):
+            self._pending[event.message_id] = Outcome()
+        elif isinstance(event, Result):
+            outcome = self._pending.pop(event.message_id, None) or Outcome()
+            outcome.event, outcome.is_known = event, True
+            self._known[event.message_id] = outcome
+            if len(self._known) > RESULTS_LIMIT:
+                self._known.popitem(last=False)
+            outcome.changed.notify()
+
+    def of(self, message_id: str, *, is_pending: bool) -> Outcome:
+        """Return the outcome of a request, which may have been accepted before a restart."""
+        found = self._pending.get(message_id) or self._known.get(message_id)
+        if found is None:
+            found = Outcome(is_known=not is_pending)
+            if is_pending:
+                self._pending[message_id] = found
+        return found
+
+    def close(self) -> None:
+        """End all waiting, because the channel was closed."""
+        for outcome in self._pending.values():
+            outcome.is_closed = True
+            outcome.changed.notify()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The result of `send`: one request, for any number of segments."""
+
+    request_id: str
+    message_ids: tuple[str, ...]
+    _wait: Callable[["Request", float | None], Awaitable[None]] = field(repr=False, compare=False)
+
+    @property
+    def message_id(self) -> str:
+        """The id that names the request's message in events: that of its first segment."""
+        return self.message_ids[0]
+
+    async def acknowledged(self, *, within_s: float | None = None) -> None:
+        """Wait until another participant is known to have the message.
+
+        Without `within_s` (s) it waits for the result, which always comes: acknowledged, or failed
+        after all retries. A repeated request whose result an earlier run of the program confirmed
+        counts as acknowledged.
+
+        Raises:
+            NotAcknowledged: not in time, or never. The text says what was missing. The message is
+                still retried, unless it failed.
+            ChannelClosed: the channel was closed.
+        """
+        await self._wait(self, within_s)

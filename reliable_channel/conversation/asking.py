@@ -1,0 +1,171 @@
+"""Open questions of both sides: those that this participant asked, and those that it may answer.
+
+Nothing here waits for the network: each question and answer is put where its reader finds it, in
+the step in which the channel delivers it.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
+
+from .._notifier import Notifier
+from ..events import AnswerLate, AnyEvent, MessageReceived, MessageUndecodable, QuestionDropped
+from .ask_pb2 import Envelope
+from .envelope import QUESTION_ID_BYTES, UnreadableEnvelope, decode, is_envelope
+
+QUESTIONS_LIMIT: Final = 1_000
+"""Questions that wait to be answered; the oldest are dropped beyond."""
+QUESTIONS_LIMIT_BYTES: Final = 16 * 1024 * 1024
+"""The same for their payloads."""
+
+
+ANSWERS_LIMIT: Final = 1_000
+"""Answers to one question; further ones are late."""
+
+
+class Heard(NamedTuple):
+    """A question or an answer, and the message that brought it."""
+
+    event: MessageReceived
+    envelope: Envelope
+
+
+class OpenQuestion:
+    """A question of this participant, while it waits for answers."""
+
+    def __init__(self) -> None:
+        self.answers: deque[Heard] = deque()
+        """Answers that were not handed out yet."""
+        self.arrived: Final = Notifier()
+        self.is_closed = False
+        self._answered_by: set[str] = set()
+
+    def take(self, heard: Heard) -> bool:
+        """Take an answer, the first one of each participant; return whether there is room."""
+        sender_id = heard.event.sender_id
+        if sender_id not in self._answered_by:
+            if len(self._answered_by) >= ANSWERS_LIMIT:
+                return False
+            self._answered_by.add(sender_id)
+            self.answers.append(heard)
+            self.arrived.notify()
+        return True
+
+
+class Asking:
+    """The open questions of one channel."""
+
+    def __init__(self, sender_id: str, emit: Callable[[AnyEvent], None]) -> None:
+        self._sender_id = sender_id
+        self._emit = emit
+        self._open: WeakValueDictionary[bytes, OpenQuestion] = WeakValueDictionary()
+        # Weak, so that an abandoned iterator over answers keeps nothing.
+        self._waiting: OrderedDict[str, Heard] = OrderedDict()
+        """Questions that no reader has taken, by message id."""
+        self._waiting_bytes = 0
+        self._taken: set[str] = set()
+        """Message ids of questions that were handed out and are neither answered nor ignored."""
+        self._is_answering = False
+        self._arrived = Notifier()
+        self._is_closed = False
+
+    def note(self, event: AnyEvent) -> None:
+        """Sort a question or an answer; other messages are none of this."""
+        if not isinstance(event, MessageReceived) or not is_envelope(event.content):
+            return
+        try:
+            heard = Heard(event, decode(event.content))
+        except UnreadableEnvelope as error:
+            self._emit(MessageUndecodable(event.message_id, event.sender_id, str(error)))
+            return
+        if not heard.envelope.asker_id:
+            self._question(heard)
+        elif heard.envelope.asker_id == self._sender_id:
+            self._answer(heard)
+
+    def holds(self, event: AnyEvent) -> bool:
+        """Return whether only a question's or an answer's reader may confirm an event."""
+        if not isinstance(event, MessageReceived) or not is_envelope(event.content):
+            return False
+        if self._is_answering and (
+            event.message_id in self._waiting or event.message_id in self._taken
+        ):
+            return True
+        return any(heard.event == event for one in self._open.values() for heard in one.answers)
+
+    # -- questions of others -----------------------------------------------------------------------
+
+    def begin_answering(self) -> None:
+        """Keep questions unconfirmed until they are answered."""
+        self._is_answering = True
+
+    async def next(self) -> Heard:
+        """Wait for a question, and take it.
+
+        Raises:
+            StopAsyncIteration: the channel was closed.
+        """
+        while not self._waiting:
+            if self._is_closed:
+                raise StopAsyncIteration
+            await self._arrived.wait()
+        message_id, heard = self._waiting.popitem(last=False)
+        self._waiting_bytes -= len(heard.event.content)
+        self._taken.add(message_id)
+        return heard
+
+    def done(self, heard: Heard) -> None:
+        """A question was answered or ignored: it may be confirmed."""
+        self._taken.discard(heard.event.message_id)
+
+    def _question(self, heard: Heard) -> None:
+        event = heard.event
+        if event.sender_id == self._sender_id:
+            return
+        self._waiting[event.message_id] = heard
+        self._waiting_bytes += len(event.content)
+        while len(self._waiting) > QUESTIONS_LIMIT or self._waiting_bytes > QUESTIONS_LIMIT_BYTES:
+            _, dropped = self._waiting.popitem(last=False)
+            self._waiting_bytes -= len(dropped.event.content)
+            if self._is_answering:
+                self._emit(QuestionDropped(dropped.event.message_id, dropped.event.sender_id))
+        self._arrived.notify_one()
+
+    # -- questions of this participant -------------------------------------------------------------
+
+    def question_id(self, *parts: object) -> bytes:
+        """Return the id of an own question, from what makes it unique."""
+        return sha256(repr((self._sender_id, *parts)).encode()).digest()[:QUESTION_ID_BYTES]
+
+    def open(self, question_id: bytes) -> OpenQuestion:
+        """Wait for the answers to a question, as long as the result is kept."""
+        question = self._open.setdefault(question_id, OpenQuestion())
+        question.is_closed = self._is_closed
+        return question
+
+    def close_question(self, question_id: bytes) -> None:
+        """End the wait: answers that were not handed out, and further ones, are late."""
+        if (question := self._open.pop(question_id, None)) is not None:
+            while question.answers:
+                self._late(question.answers.popleft())
+
+    def _answer(self, heard: Heard) -> None:
+        question = self._open.get(heard.envelope.question_id)
+        if question is None or not question.take(heard):
+            self._late(heard)
+
+    def _late(self, heard: Heard) -> None:
+        event, envelope = heard
+        self._emit(
+            AnswerLate(event.message_id, event.sender_id, envelope.question_id, envelope.content)
+        )
+
+    def close(self) -> None:
+        """End all waiting, because the channel was closed."""
+        self._is_closed = True
+        self._arrived.notify()
+        for question in self._open.values():
+            question.is_closed = True
+            question.arrived.notify()

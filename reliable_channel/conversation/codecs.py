@@ -1,0 +1,66 @@
+"""Codecs of typed channels: from a value to the payload that is sent, and back."""
+
+import json as _json
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final, Protocol, TypeVar, overload
+
+from .._arguments import checked_payload
+
+T = TypeVar("T")
+JsonValue = dict[str, Any] | list[Any] | str | int | float | bool | None
+"""A value that JSON can write."""
+
+
+class Codec(Protocol[T]):
+    """The form of values of one type on the wire."""
+
+    def encode(self, value: T, /) -> bytes:
+        """Return the payload of a value."""
+        ...
+
+    def decode(self, payload: bytes, /) -> T:
+        """Return the value in a payload; raise an error if there is none."""
+        ...
+
+
+class Functions:
+    """A codec made of two functions."""
+
+    def __init__(self, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> None:
+        self.encode: Final = encode
+        self.decode: Final = decode
+
+
+PLAIN: Final[Codec[bytes]] = Functions(checked_payload, bytes)
+"""Payloads as they are."""
+
+
+@overload
+def json() -> Codec[JsonValue]: ...
+@overload
+def json(kind: type[T]) -> Codec[T]: ...
+def json(kind: type[Any] | None = None) -> Codec[Any]:
+    """Return the codec of JSON values, or of one type as JSON.
+
+    A `kind` is a pydantic model; or, with msgspec installed, a `Struct`, a dataclass, a
+    `TypedDict` or another type that msgspec knows. Payloads are UTF-8 without white space.
+
+    Raises:
+        ValueError: there is no library installed for this type; the text names one.
+    """
+    if kind is None:
+        return Functions(_plain_json, _json.loads)
+    if hasattr(kind, "model_validate_json"):
+        return Functions(lambda value: value.model_dump_json().encode(), kind.model_validate_json)
+    if find_spec("msgspec") is None:
+        raise ValueError(
+            f"`kind` must be a pydantic model (got {kind!r}); for other types: pip install msgspec"
+        )
+    library = import_module("msgspec.json")
+    return Functions(library.Encoder().encode, library.Decoder(kind).decode)
+
+
+def _plain_json(value: object) -> bytes:
+    return _json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

@@ -1,0 +1,183 @@
+"""The conversation in one open channel: what its verbs know, and how they reach the runtime."""
+
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Final
+
+from .._arguments import checked_name
+from .._resources import resources_named
+from ..errors import NoAnswer, NotAcknowledged
+from ..events import AnyEvent, MessageAcknowledged, MessageReceived
+from ..options import ChannelOptions
+from ..runtime import Runtime
+from .acknowledging import Outcomes, Request
+from .asking import Asking, Heard, OpenQuestion
+from .envelope import UnreadableEnvelope, decode, encode, is_envelope
+from .presence import Presence
+
+ANSWER_KEY: Final = "reliable_channel.answer/"
+"""Idempotency keys of answers begin with it; then come the asker and the question."""
+EARLIER: Final = 100
+"""Log entries of an earlier run from which participants are remembered."""
+NAMED: Final = 5
+"""Participants that an error names."""
+
+
+class Conversation:
+    """Sees each event of a channel before its readers do, and waits for nothing.
+
+    Args:
+        preset: the name of the channel's preset, for errors.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        channel_id: str,
+        sender_id: str,
+        options: ChannelOptions,
+        preset: str,
+    ) -> None:
+        self.runtime = runtime
+        self._channel_id = channel_id
+        self._interval_ms = options.sds_options().sync_min_interval_ms
+        self._preset = preset
+        self._outcomes = Outcomes()
+        self._numbers = count()
+        self.asking = Asking(sender_id, runtime.emit)
+        self.presence = Presence(sender_id, self._interval_ms, runtime.emit, runtime.now_ms)
+        self.is_closed = False
+        runtime.attach(self.observe, self.asking.holds)
+
+    def observe(self, event: AnyEvent, at_ms: int) -> None:
+        """Note an event that is being emitted."""
+        self.presence.note(event, at_ms)
+        self._outcomes.note(event)
+        self.asking.note(event)
+
+    def begin(self) -> None:
+        """Remember the participants whose messages are the newest of the log."""
+        for entry in self.runtime.engine.core.log.last(EARLIER):
+            heard_ms, now_ms = entry.lamport_timestamp, self.runtime.now_ms()
+            self.presence.heard(entry.sender_id, "message", heard_ms, now_ms)
+
+    def close(self) -> None:
+        """End all waiting, because the channel was closed."""
+        self.is_closed = True
+        self._outcomes.close()
+        self.asking.close()
+
+    async def send(self, payload: bytes, idempotency_key: str | None) -> Request:
+        """Accept a message, unless one was under this key before."""
+        if idempotency_key is not None:
+            checked_name("idempotency_key", idempotency_key)
+        with resources_named(f"channel {self._channel_id!r} cannot send"):
+            accepted = await self.runtime.send(payload, idempotency_key)
+        return Request(accepted.request_id, accepted.message_ids, self.acknowledged)
+
+    async def acknowledged(self, request: Request, within_s: float | None) -> None:
+        """Wait for the result of a request.
+
+        Raises:
+            NotAcknowledged: not in time, or it failed.
+            ChannelClosed: the channel was closed first.
+        """
+        unacknowledged = self.runtime.engine.core.unacknowledged
+        is_pending = any(one in unacknowledged for one in request.message_ids)
+        outcome = self._outcomes.of(request.message_id, is_pending=is_pending)
+        if not await outcome.wait(within_s):
+            late = f"within {within_s:g} s: {self._why(request)}"
+            raise NotAcknowledged(request.message_id, late)
+        if outcome.event is not None:
+            if not isinstance(outcome.event, MessageAcknowledged):
+                raise NotAcknowledged(request.message_id, f"and failed: {outcome.event.reason}")
+            await self.runtime.confirm(outcome.event)
+
+    # -- questions ---------------------------------------------------------------------------------
+
+    def open_question(self, idempotency_key: str | None) -> tuple[bytes, OpenQuestion]:
+        """Begin to wait for the answers to a question, before it is sent.
+
+        A question under a key keeps its id across restarts.
+        """
+        if idempotency_key is None:
+            question_id = self.asking.question_id(self.runtime.now_ms(), next(self._numbers))
+        else:
+            question_id = self.asking.question_id(idempotency_key)
+        return question_id, self.asking.open(question_id)
+
+    async def ask(
+        self, question_id: bytes, content: bytes, question: OpenQuestion, key: str | None
+    ) -> Request:
+        """Send a question; if it was sent before a restart, take the answers from the log."""
+        was_asked = self.runtime.engine.accepted_before(key) is not None
+        request = await self.send(encode(question_id, content), key)
+        if was_asked:
+            async for heard in self._answers_in_log(question_id):
+                question.take(heard)
+        return request
+
+    async def answer(self, heard: Heard, content: bytes) -> Request:
+        """Answer a question of another participant, once."""
+        payload = encode(heard.envelope.question_id, content, heard.event.sender_id)
+        request = await self.send(payload, _answer_key(heard))
+        await self.ignore(heard)
+        return request
+
+    async def ignore(self, heard: Heard) -> None:
+        """Confirm a question."""
+        self.asking.done(heard)
+        await self.runtime.confirm(heard.event)
+
+    async def next_question(self) -> Heard:
+        """Wait for a question that this participant has not answered.
+
+        Raises:
+            StopAsyncIteration: the channel was closed.
+        """
+        while True:
+            heard = await self.asking.next()
+            if self.runtime.engine.accepted_before(_answer_key(heard)) is None:
+                return heard
+            await self.ignore(heard)  # the process ended between the answer and its confirmation
+
+    def no_answer(self, request: Request, question_id: bytes, within_s: float) -> NoAnswer:
+        """Return the error of a question that was not answered in time."""
+        what = f"within {within_s:g} s: {self._why(request)}"
+        return NoAnswer(request.message_id, question_id, what)
+
+    async def _answers_in_log(self, question_id: bytes) -> AsyncIterator[Heard]:
+        async with self.runtime.follow(None, own=False) as follower:
+            for entry in follower.snapshot:
+                if not is_envelope(entry.content):
+                    continue
+                try:
+                    envelope = decode(entry.content)
+                except UnreadableEnvelope:
+                    continue
+                if envelope.asker_id and envelope.question_id == question_id:
+                    event = MessageReceived(
+                        entry.message_id,
+                        entry.sender_id,
+                        entry.content,
+                        entry.lamport_timestamp,
+                        position=0,
+                    )
+                    yield Heard(event, envelope)
+
+    def _why(self, request: Request) -> str:
+        """What is known of a message, of the participants, and of the preset."""
+        now_ms = self.runtime.now_ms()
+        heard = [
+            f"{one.sender_id} {(now_ms - one.last_heard_ms) / 1000:.0f} s ago"
+            for one in self.presence.participants()[:NAMED]
+        ]
+        heard_of = f"heard {', '.join(heard)}" if heard else "no other participant was heard"
+        explained = self.runtime.explain(request.message_id).sentence
+        every = f"sync messages each {self._interval_ms / 1000:g} s"
+        advice = "" if self._preset == "auto" else "; preset='auto' at all participants is faster"
+        return f"{explained}; {heard_of}; preset {self._preset!r}, {every}{advice}"
+
+
+def _answer_key(heard: Heard) -> str:
+    return f"{ANSWER_KEY}{heard.event.sender_id}/{heard.envelope.question_id.hex()}"

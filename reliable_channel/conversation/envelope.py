@@ -1,0 +1,47 @@
+"""The envelope of questions and answers (`proto/ask.proto`); all other payloads are plain."""
+
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from ..errors import ReliableChannelError
+from .ask_pb2 import Envelope
+
+MAGIC: Final = 0xA1514352
+VERSION: Final = 1
+QUESTION_ID_BYTES: Final = 16
+_BEGINNING: Final = b"\x0d" + MAGIC.to_bytes(4, "little")
+"""The tag of field 1 and its value."""
+
+
+class UnreadableEnvelope(ReliableChannelError):
+    """A payload begins as an envelope, and this version cannot read it."""
+
+
+def is_envelope(payload: bytes) -> bool:
+    """Return whether a payload is a question or an answer, of any version."""
+    return payload.startswith(_BEGINNING)
+
+
+def encode(question_id: bytes, content: bytes, asker_id: str = "") -> bytes:
+    """Return the payload of a question, or of an answer to `asker_id`."""
+    return Envelope(
+        magic=MAGIC, version=VERSION, question_id=question_id, asker_id=asker_id, content=content
+    ).SerializeToString(deterministic=True)
+
+
+def decode(payload: bytes) -> Envelope:
+    """Return the envelope in a payload.
+
+    Raises:
+        UnreadableEnvelope: it is damaged, or of another version.
+    """
+    try:
+        found = Envelope.FromString(payload)
+    except DecodeError as error:
+        raise UnreadableEnvelope(f"the envelope is damaged: {error}") from error
+    if found.version != VERSION:
+        raise UnreadableEnvelope(f"the envelope has version {found.version}, not {VERSION}")
+    if len(found.question_id) != QUESTION_ID_BYTES:
+        raise UnreadableEnvelope(f"a question id has {QUESTION_ID_BYTES} bytes")
+    return found

@@ -1,0 +1,136 @@
+"""Participants that were heard, and when: a record of signs, not a list of members.
+
+The threshold for silence follows the sync schedule. A quiet channel carries about one sync message
+an interval, sent by any of its N participants, so that one of them is heard every N intervals on
+average. By `ROUNDS` times that, an honest participant was heard with a probability of 1 - e^-7.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from .._notifier import Notifier
+from ..diagnostics import MessageReconciled, RepairRequestReceived, SyncReceived
+from ..events import (
+    AnyEvent,
+    EphemeralReceived,
+    MessageReceived,
+    ParticipantSeen,
+    ParticipantSilent,
+)
+
+ROUNDS: Final = 7
+"""Average waits for a participant's sync message after which it counts as silent: e^-7 is 0.1 %."""
+PARTICIPANTS_LIMIT: Final = 1_000
+"""Participants that are remembered; the one not heard for longest is forgotten."""
+EARLIEST_MS: Final = 1_600_000_000_000
+"""A smaller Lamport timestamp is no time: its sender counts from 0."""
+Sign = Literal["message", "ephemeral", "sync", "repair_request", "reconciliation"]
+SIGNS: Final = (EphemeralReceived, SyncReceived, RepairRequestReceived, MessageReconciled)
+_NAMES: Final[dict[type, Sign]] = {
+    EphemeralReceived: "ephemeral",
+    SyncReceived: "sync",
+    RepairRequestReceived: "repair_request",
+    MessageReconciled: "reconciliation",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """Another participant, as this one heard it."""
+
+    sender_id: str
+    last_heard_ms: int
+    """Wall-clock time (ms since 1970). A message counts from when it was sent."""
+    heard_by: Sign
+    """Kind of the last sign."""
+    is_silent: bool
+    """True if the last sign is older than the threshold."""
+
+
+class Presence:
+    """The participants of one channel that were heard since it was opened.
+
+    Args:
+        sync_interval_ms: the interval of sync messages (ms); 0 where there are none, and silence
+            says nothing.
+    """
+
+    def __init__(
+        self,
+        sender_id: str,
+        sync_interval_ms: int,
+        emit: Callable[[AnyEvent], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._sender_id = sender_id
+        self._interval_ms = sync_interval_ms
+        self._emit = emit
+        self._now_ms = now_ms
+        self._heard: OrderedDict[str, Participant] = OrderedDict()
+        self._present: set[str] = set()
+        """Names of those that are not silent."""
+        self._changed = Notifier()
+
+    def participants(self) -> tuple[Participant, ...]:
+        """Return the participants, the one heard last first."""
+        return tuple(sorted(self._heard.values(), key=lambda one: -one.last_heard_ms))
+
+    @property
+    def silent_after_ms(self) -> int | None:
+        """Threshold of silence (ms); None if there are no sync messages."""
+        return ROUNDS * self._interval_ms * max(2, 1 + len(self._present)) or None
+
+    def note(self, event: AnyEvent, now_ms: int) -> None:
+        """Note the sign of life in an event, if there is one."""
+        if isinstance(event, MessageReceived):
+            self.heard(event.sender_id, "message", event.lamport_timestamp, now_ms)
+        elif isinstance(event, SIGNS):
+            self.heard(event.sender_id, _NAMES[type(event)], now_ms, now_ms)
+
+    def heard(self, sender_id: str, sign: Sign, heard_ms: int, now_ms: int) -> None:
+        """Note that a participant was heard; a `heard_ms` before 2020 counts as now."""
+        if sender_id == self._sender_id:
+            return
+        heard_ms = min(heard_ms, now_ms) if heard_ms >= EARLIEST_MS else now_ms
+        known = self._heard.get(sender_id)
+        if known is not None and known.last_heard_ms > heard_ms:
+            return
+        was_silent = known is None or known.is_silent
+        after_ms = self.silent_after_ms
+        is_silent = after_ms is not None and now_ms - heard_ms >= after_ms
+        self._heard[sender_id] = Participant(sender_id, heard_ms, sign, is_silent)
+        self._heard.move_to_end(sender_id)
+        if len(self._heard) > PARTICIPANTS_LIMIT:
+            self._present.discard(self._heard.popitem(last=False)[0])
+        if was_silent and not is_silent:
+            self._present.add(sender_id)
+            self._emit(ParticipantSeen(sender_id, sign))
+            self._changed.notify()
+
+    async def run(self) -> None:
+        """Emit `ParticipantSilent` when it is time, until cancelled."""
+        while True:
+            due_ms = self._next_silent_ms()
+            if due_ms is None:
+                await self._changed.wait()
+                continue
+            if (wait_ms := due_ms - self._now_ms()) > 0:
+                await self._changed.wait(wait_ms / 1000)
+            self._silence()
+
+    def _next_silent_ms(self) -> int | None:
+        after_ms = self.silent_after_ms
+        if after_ms is None or not self._present:
+            return None
+        return min(self._heard[name].last_heard_ms for name in self._present) + after_ms
+
+    def _silence(self) -> None:
+        after_ms, now_ms = self.silent_after_ms, self._now_ms()
+        for name in sorted(self._present):
+            quiet_ms = now_ms - self._heard[name].last_heard_ms
+            if after_ms is not None and quiet_ms >= after_ms:
+                self._present.discard(name)
+                self._heard[name] = replace(self._heard[name], is_silent=True)
+                self._emit(ParticipantSilent(name, quiet_ms))
