@@ -30,7 +30,6 @@ PATIENCE_S: Final = 300
 
 
 def main() -> int:
-    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.flow", description=__doc__)
     parser.add_argument("--messages", type=int, default=MESSAGES, help="of each measurement")
     options = parser.parse_args()

@@ -41,7 +41,6 @@ class Meter:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Measure what happens inside."""
         begun, cpu, node_cpu = time.perf_counter(), time.process_time(), self._node.cpu_s()
         yield
         self.figures |= {
@@ -93,7 +92,6 @@ async def measure(plan: argparse.Namespace, node: ServiceNode) -> dict[str, floa
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and write."""
     parser = argparse.ArgumentParser(prog="make bench WHAT=hub", description=__doc__)
     parser.add_argument("--channels", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=20, help="of idling")

@@ -62,7 +62,6 @@ PATIENCE_S: Final = 300
 
 
 def main() -> int:
-    """Measure, print and write."""
     parser = argparse.ArgumentParser(prog="make bench WHAT=native", description=__doc__)
     parser.add_argument("--messages", type=int, default=300, help="of each measurement")
     parser.add_argument("--history", type=int, default=10_000, help="of a newcomer; 0 for none")

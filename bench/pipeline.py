@@ -63,15 +63,12 @@ Steps = dict[str, dict[str, Any]]
 
 
 class Case(NamedTuple):
-    """What is measured."""
-
     name: str
     groups: str
     shape: Shape
 
 
 def main() -> None:
-    """Measure, print and write."""
     parser = argparse.ArgumentParser(
         prog="make bench WHAT=pipeline",
         description=__doc__,
@@ -229,7 +226,6 @@ def figures_of(found: Verdict) -> dict[str, Any]:
 
 
 def note(steps: Steps, name: str, work: Callable[[], object]) -> None:
-    """Measure a step."""
     taken: Taken = measured(work)
     load = round(os.getloadavg()[0], 1)
     print(f"  {name}: {taken.cpu_s:.1f} CPU s; {taken.elapsed_s:.1f} s at load {load}", flush=True)

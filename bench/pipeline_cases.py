@@ -35,8 +35,6 @@ class Group(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What messages are like."""
-
     history: int = 10
     """Message ids in a causal history."""
     bloom_capacity: int = 0

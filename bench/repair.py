@@ -98,7 +98,6 @@ def _seconds(milliseconds: float | None) -> str:
 
 
 def print_table() -> None:
-    """Print all rows."""
     print(
         "| participants | Store | policy | mean s | slowest 5 % s | lost % | Store requests | "
         "broadcasts |"

@@ -43,7 +43,6 @@ class Comparison:
 
     @property
     def ratio(self) -> float | None:
-        """js-waku over ours."""
         return None if self.js_waku is None else self.js_waku / self.ours
 
 
@@ -59,8 +58,6 @@ class Target:
 
 @dataclass(slots=True)
 class Report:
-    """Everything one run found."""
-
     machine: Machine
     quick: bool
     rows: list[Row] = field(default_factory=list)

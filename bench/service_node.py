@@ -39,7 +39,6 @@ class ServiceNode:
         self._stat = Path(f"/proc/{process.pid}/stat")
 
     def cpu_s(self) -> float:
-        """Its CPU seconds."""
         fields = self._stat.read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -43,8 +43,6 @@ CONTENT_BYTES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one size costs."""
-
     messages: int
     file_mb: float
     open_s: float

@@ -59,7 +59,6 @@ def follow(session: Session, name: str) -> Iterator[Step]:
 
 
 def table(steps: list[Step]) -> str:
-    """As Markdown."""
     lines = ["| page | section | seconds |", "|---|---|--:|"]
     lines += [f"| {step.page} | {step.heading} | {step.took_s:.0f} |" for step in steps]
     total = sum(step.took_s for step in steps)

@@ -17,7 +17,6 @@ class Notifier:
         """The tasks that wait; open to read."""
 
     def notify(self) -> None:
-        """Wake all that wait."""
         while self.waiting:
             _wake(self.waiting.popleft())
 

@@ -45,7 +45,6 @@ class OwnTask(Generic[T]):
         return self._ended.is_set()
 
     def start(self) -> None:
-        """Start to enter."""
         trio = sys.modules.get("trio")
         if trio is not None and trio.lowlevel.in_trio_run():
             trio.lowlevel.spawn_system_task(self._hold)

@@ -110,8 +110,6 @@ def _virtual_clock() -> MockClock:
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Asyncio's."""
-
     def __init__(self) -> None:
         self._now_s = 0.0
         super().__init__(_JumpingSelector(self))
@@ -121,7 +119,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._now_s
 
     def jump(self, seconds: float) -> None:
-        """Let time go by."""
         self._now_s += seconds
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:

@@ -19,7 +19,6 @@ _STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 
 def object_of(value: object) -> Mapping[str, object]:
-    """Return a JSON object."""
     if not isinstance(value, dict):
         raise ValueError(f"expected an object, found {kind(value)}")
     return value

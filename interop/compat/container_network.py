@@ -41,7 +41,6 @@ class ContainerNetwork:
         self._running.set()
 
     def freeze(self) -> None:
-        """Let nothing pass."""
         if self._running.is_set():
             self._running = anyio.Event()
 

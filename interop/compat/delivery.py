@@ -92,7 +92,6 @@ class DeliveryNode:
                 self._topics[content_topic] = None
 
     async def unsubscribe(self, content_topic: str) -> None:
-        """Stop emitting it."""
         with _prefixed("Unsubscribe failed"):
             if self._running is not None:
                 await self._running.messaging.unsubscribe(content_topic)

@@ -63,7 +63,6 @@ def message_sent(request_id: str, message_hash: bytes) -> Event:
 
 
 def message_error(request_id: str, message_hash: bytes, error: str) -> Event:
-    """It was given up."""
     return {**_of_request("message_error", request_id, message_hash), "error": error}
 
 

@@ -44,7 +44,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def suites_in(folder: Path) -> list[Suite]:
-    """What ran, by name."""
     return [Suite.load(file) for file in sorted(folder.glob("*.json"))]
 
 

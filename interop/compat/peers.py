@@ -36,7 +36,6 @@ class PeerWatch:
         self._health: dict[str, str] = {}
 
     async def run(self) -> NoReturn:
-        """Look again and again."""
         while True:
             self.look()
             await anyio.sleep(LOOK_S)

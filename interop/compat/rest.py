@@ -58,7 +58,6 @@ class _Node(EmbeddedNode):
         self._lead = lead
 
     async def dial(self, address: str, *, stay: bool = True) -> None:
-        """Connect to a peer."""
         await super().dial(await self._lead(address), stay=stay)
         if stay:
             self.dialled[address] = None

@@ -153,7 +153,6 @@ class NodeWrapper:
     def unsubscribe_content_topic(
         self, content_topic: str, *, timeout_s: float = TIMEOUT_S
     ) -> Result[int, str]:
-        """Stop emitting it."""
         call = partial(self._node.unsubscribe, content_topic)
         what = f"unsubscribe({content_topic})"
         return self._done("unsubscribe_content_topic", call, timeout_s, what)
@@ -262,7 +261,6 @@ class _Emitter:
         self._thread.start()
 
     def emit(self, event: dict[str, Any]) -> None:
-        """Queue an event."""
         self._events.put(event)
 
     def close(self) -> None:

@@ -246,7 +246,6 @@ async def converse(bot: BotProcess, nodes: list[Container], random: Random) -> N
 
 @asynccontextmanager
 async def user(name: str, node: Container, reliability: Reliability) -> AsyncIterator[User]:
-    """A user that listens."""
     async with WakuClient(rest(node)) as client, anyio.create_task_group() as tasks:
         await client.relay_subscribe([SHARD])
         somebody = User(name, client, reliability)

@@ -17,17 +17,14 @@ class Gate:
         self.is_open = True
 
     def close(self) -> None:
-        """Cut all connections."""
         self.is_open = False
         for scope in self._scopes:
             scope.cancel()
 
     def open(self) -> None:
-        """Let connections through again."""
         self.is_open = True
 
     async def serve(self, client: ByteStream) -> None:
-        """One connection."""
         async with client:
             if not self.is_open:
                 return

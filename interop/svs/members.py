@@ -24,9 +24,7 @@ class Member(Protocol):
     received: list[tuple[Place, bytes]]
     """In the order in which they came."""
 
-    async def publish(self, content: bytes) -> None:
-        """Publish something."""
-        ...
+    async def publish(self, content: bytes) -> None: ...
 
 
 class OurMember:
@@ -41,7 +39,6 @@ class OurMember:
         await self.node.publish(content)
 
     async def listen(self) -> None:
-        """Collect what happens."""
         async for event in self.node.events():
             if isinstance(event, PublicationReceived):
                 place = str(event.name), event.bootstrap_time, event.seq
@@ -63,7 +60,6 @@ class GoMember:
         await self._order({"op": "publish", "content": content.hex()})
 
     async def listen(self) -> None:
-        """Collect what it writes."""
         async for line in lines(self._process):
             match line["event"]:
                 case "publication":
@@ -106,7 +102,6 @@ async def running(program: Path, *arguments: str) -> AsyncIterator[Process]:
 async def go_member(
     program: Path, forwarder: str, group: str, name: str, arguments: Sequence[str]
 ) -> AsyncIterator[GoMember]:
-    """A node of ndnd."""
     command = ["node", "-forwarder", forwarder, "-group", group, "-name", name, *arguments]
     async with running(program, *command) as process, anyio.create_task_group() as tasks:
         member = GoMember(name, process)
@@ -118,7 +113,6 @@ async def go_member(
 
 @asynccontextmanager
 async def our_member(node: SvsNode) -> AsyncIterator[OurMember]:
-    """A node of ours."""
     tasks: TaskGroup
     async with node, anyio.create_task_group() as tasks:
         member = OurMember(str(node.name), node)

@@ -76,7 +76,6 @@ class Story:
             await anyio.sleep(0.02)
 
     async def listen(self, channel: ReliableChannel) -> None:
-        """Note what is delivered."""
         async for event in channel.events():
             if isinstance(event, MessageReceived):
                 self.people[channel.sender_id].heard.append(event.content)

@@ -291,7 +291,6 @@ class BenchNetwork:
         return self._add(EmbeddedNode, "ours", arguments, f"{name}'s leaf", address)
 
     def node_address(self, transport: Literal["tcp", "ws"]) -> str:
-        """The service node's multiaddress."""
         if isinstance(self.node, EmbeddedNode):
             return self.node.address_of(transport)
         end = {"tcp": f"tcp/{TCP_PORT}", "ws": f"tcp/{WS_PORT}/ws"}[transport]

@@ -43,8 +43,6 @@ class Scenario(Generic[StageT]):
 
 @dataclass(frozen=True, slots=True)
 class Cell(Generic[StageT]):
-    """One combination."""
-
     scenario: Scenario[StageT]
     peers: Peers
     node: NodeKind
@@ -52,7 +50,6 @@ class Cell(Generic[StageT]):
 
     @property
     def name(self) -> str:
-        """As a test's id."""
         return f"{self.scenario.number}-{self.peers}-{self.node}-{self.service}"
 
     @property

@@ -79,7 +79,6 @@ class Container:
         return self
 
     def kill(self) -> None:
-        """SIGKILL."""
         self._is_running = False
         self._docker.kill()
         self._docker.wait()
@@ -105,11 +104,9 @@ class Container:
         self._docker.pause()
 
     def unpause(self) -> None:
-        """Let it go on."""
         self._docker.unpause()
 
     def disconnect(self) -> None:
-        """Take its network away."""
         self._docker.client.networks.get(self._network).disconnect(self._docker)
 
     def reconnect(self) -> None:

@@ -37,8 +37,6 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """One defect of js-waku."""
-
     name: str
     reason: str
     where: str

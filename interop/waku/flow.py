@@ -39,7 +39,6 @@ class Flow:
 
     @property
     def p50_ms(self) -> float:
-        """The median latency."""
         return median(self.latencies_ms)
 
 

@@ -72,7 +72,6 @@ class NetFaults:
         self._rule("INPUT", "-s", EVERYBODY, *target)
 
     def heal(self) -> None:
-        """End all faults."""
         for chain in ("INPUT", "OUTPUT"):  # Docker's own rules are in another table
             self._run("iptables", "-w", "10", "-F", chain)
         for queue in self._queues:

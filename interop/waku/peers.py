@@ -108,7 +108,6 @@ class OurPeer(Peer):
     kind = "ours"
 
     def statistics(self) -> Event:
-        """Its counters."""
         return self.command("statistics")
 
 
@@ -130,7 +129,6 @@ class JsPeer(Peer):
     kind = "js"
 
     def state(self) -> JsState:
-        """What it lacks now."""
         statistics = self.command("statistics")
         return JsState(*(frozenset(statistics[name]) for name in JsState.__slots__))
 

@@ -19,8 +19,6 @@ WAIT_S: Final = 1.0
 
 
 class Echo:
-    """Sends back what comes."""
-
     def __init__(self) -> None:
         self.heard = 0
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -79,21 +79,17 @@ class Stage:
 
     @property
     def second(self) -> Peer:
-        """Participants that came next."""
         return self.peers[1]
 
     @property
     def ours(self) -> list[OurPeer]:
-        """All of ours."""
         return [peer for peer in self.peers if isinstance(peer, OurPeer)]
 
     @property
     def js(self) -> list[JsPeer]:
-        """All of js-waku."""
         return [peer for peer in self.peers if isinstance(peer, JsPeer)]
 
     def others(self, peer: Peer) -> list[Peer]:
-        """All but one."""
         return [other for other in self.peers if other is not peer]
 
     def restart(self, peer: Peer) -> None:

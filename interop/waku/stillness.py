@@ -37,7 +37,6 @@ class Stillness:
 
     @property
     def for_s(self) -> float:
-        """Since it moved last."""
         return self._clock() - self._moved_at
 
     @property

@@ -30,7 +30,6 @@ def entry(message_id: str, payload: bytes) -> Event:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A written log stands."""
     monkeypatch.setattr(verdict, "POLL_S", 0)
 
 
@@ -60,8 +59,6 @@ class WrittenOurs(Written, OurPeer):
 
 
 class WrittenJs(Written, JsPeer):
-    """One of js-waku."""
-
     def requests(self, message_id: str, at_ms: int) -> None:
         """It asks Store for it without success, and the others once."""
         self.sought.append(message_id)

@@ -18,8 +18,6 @@ LOOKS: Final = 10
 
 @dataclass(frozen=True)
 class Verdict:
-    """A cell that passed."""
-
     cell: str
     accepted: int
     """Messages that all of ours hold, with their content."""

@@ -59,7 +59,6 @@ PENDING, TICK, CROSS = ("·", "dim"), ("✓", "green"), ("✗", "red")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(with_channel_flags(chat))
 
 
@@ -267,7 +266,6 @@ class Conversation:
                 show(Text(text, "dim"))
 
     def _invite(self, *, key: bool) -> None:
-        """Show an invitation."""
         try:
             text = self._channel.invite(key=key)
         except ValueError as error:

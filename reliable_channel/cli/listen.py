@@ -16,7 +16,6 @@ from .personal import personal_channel
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(with_channel_flags(listen))
 
 

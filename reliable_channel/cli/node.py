@@ -61,7 +61,6 @@ SERVICES: Final[dict["ServiceKind", str]] = {
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(name="node")(_with_flags())
 
 

@@ -17,8 +17,6 @@ QUIET_S: Final = 20
 
 @dataclass(slots=True)
 class OwnMessage:
-    """One message."""
-
     text: str
     line: Line | None
     """Where it is shown, on a terminal."""
@@ -37,7 +35,6 @@ class OwnMessages:
         """Ids that were published before the screen knew of them."""
 
     def sent(self, message_id: str, text: str, line: Line | None, now_ms: int) -> None:
-        """A message was accepted."""
         self._messages[message_id] = OwnMessage(text, line, now_ms)
         if len(self._messages) > REMEMBERED:
             self._messages.popitem(last=False)

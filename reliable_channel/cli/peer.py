@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(with_channel_flags(peer))
 
 

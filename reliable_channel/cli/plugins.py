@@ -14,7 +14,6 @@ from .plugin_commands import commands_of_plugins
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(plugins)
 
 

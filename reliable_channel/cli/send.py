@@ -25,7 +25,6 @@ DISPATCH_TIMEOUT_S = 10.0
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(with_channel_flags(send))
 
 

@@ -37,7 +37,6 @@ class ArchiveOverlay:
                 self._unwritten[message_id] = row
 
     def remove(self, changes: Changes) -> None:
-        """These changes are written."""
         self._removed -= changes.removed
         for message_id in changes.entries:
             self._unwritten.pop(message_id, None)
@@ -61,7 +60,6 @@ class ArchiveOverlay:
                 yield entry
 
     def count(self, start: LogKey | None, end: LogKey) -> int:
-        """How many these are."""
         if self._removed:
             return sum(1 for _ in self.entries(start, end))
         unwritten = [e for e in self._within(start, end) if self._find(e.message_id) is None]

@@ -418,7 +418,6 @@ class Engine:
         return self.limit.epoch_ends_at_ms(now_ms)
 
     def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int, now_ms: int) -> None:
-        """A message is out."""
         if self.limit is not None:
             self._count_epoch(now_ms)
         self.outbox.done()

@@ -80,7 +80,6 @@ class Requests:
         return message_id in self._by_message
 
     def accepted(self, request_id: str, message_ids: Sequence[str]) -> None:
-        """Follow a request."""
         request = _Request(request_id, tuple(message_ids), pending=len(message_ids))
         self._by_message.update(dict.fromkeys(message_ids, request))
         if self._recorder.records:

@@ -80,19 +80,15 @@ class NoSegmentation:
         """Do nothing: there is only one form."""
 
     def split(self, payload: bytes) -> list[bytes]:
-        """The payload itself."""
         return [payload]
 
     def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterable[Emitted]:
-        """The message itself."""
         return (Emitted(received, (number,)),)
 
     def whole(self, content: bytes) -> bytes:
-        """The content itself."""
         return content
 
     def on_deadline(self, now_ms: int) -> Iterable[Emitted]:
-        """Nothing."""
         return ()
 
 

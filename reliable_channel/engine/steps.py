@@ -129,7 +129,6 @@ class UnwrittenSteps:
         return self._writing
 
     def written(self, now_ms: int) -> StateRecovered | None:
-        """The write succeeded."""
         self._archive.remove(self._writing)
         since_ms, self._degraded_since_ms = self._degraded_since_ms, None
         self.retry_at_ms = self.failure = None

@@ -79,7 +79,6 @@ class Driver(driver.Driver[Received]):
         self.to_catch_up.notify()
 
     def finish(self, now_ms: int | None = None) -> None:
-        """End a step."""
         super().finish(now_ms)
         self.sync_status.notify()
 

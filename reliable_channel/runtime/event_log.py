@@ -91,7 +91,6 @@ class EventLog:
             self._write(level, described(event), event.wire_name)
 
     def opened(self, content_topic: str, nodes: Sequence[NodeHealth]) -> None:
-        """The channel is open."""
         self._is_open = True
         if LOGGER.isEnabledFor(logging.INFO):
             through = ", ".join(map(_reached, nodes)) or "its transport"

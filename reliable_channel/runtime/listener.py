@@ -42,8 +42,6 @@ class Intake:
 
 
 class Listener:
-    """The task that listens."""
-
     def __init__(self, wiring: TaskContext, intake: Intake) -> None:
         self._wiring = wiring
         self._driver = wiring.driver

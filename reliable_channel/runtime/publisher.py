@@ -40,7 +40,6 @@ class Publisher:
         self._attempted: WeakKeyDictionary[Item, Envelope] = WeakKeyDictionary()
 
     async def run(self) -> None:
-        """Publish for ever."""
         backoff = self._wiring.backoff()
         while True:
             item = await self._next()

@@ -78,7 +78,6 @@ class RecentIds:
         return message_ids & self._ids.keys()
 
     def add(self, message_id: str) -> None:
-        """Remember an id."""
         self._ids[message_id] = None
         self._recorder.put(self._table, message_id)
         if len(self._ids) > self._limit:

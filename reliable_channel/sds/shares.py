@@ -23,8 +23,6 @@ SLACK: Final = 64
 
 @dataclass(slots=True)
 class _Share:
-    """What one owner holds."""
-
     entries: OrderedDict[str, tuple[int, int]] = field(default_factory=OrderedDict)
     """Number and weight by key, oldest first."""
     weight: int = 0
@@ -54,7 +52,6 @@ class Shares:
         return len(self._owners)
 
     def add(self, key: str, owner: str, weight: int = 1) -> None:
-        """Note a new entry."""
         share = self._shares.get(owner)
         if share is None:
             share = self._shares[owner] = _Share()
@@ -89,7 +86,6 @@ class Shares:
             self.add(key, owner, weight)
 
     def weight_of(self, owner: str) -> int:
-        """What an owner holds."""
         share = self._shares.get(owner)
         return share.weight if share else 0
 

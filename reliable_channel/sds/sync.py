@@ -113,7 +113,6 @@ class JsWakuSchedule:
         self._random = random
 
     def delay_ms(self, heard: SyncTrigger) -> int:
-        """A uniform draw."""
         return round(self._random() * self._interval_ms * self._MULTIPLIER.get(heard, 1.0))
 
 

@@ -41,7 +41,6 @@ class Packed(NamedTuple):
 
     @property
     def large_bytes(self) -> int:
-        """The size of these."""
         return sum(size_bytes(keys.values()) for keys in self.large.values())
 
 
@@ -77,7 +76,6 @@ class ChangeLog:
             connection.execute(f"DELETE FROM {TABLE}")
 
     def clear(self) -> None:
-        """The rows were moved."""
         self._rows = {}
         self._writes = self._size_bytes = 0
 
@@ -107,7 +105,6 @@ class ChangeLog:
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Make the table."""
     connection.execute(
         f"CREATE TABLE {TABLE} (number INTEGER PRIMARY KEY, rows BLOB NOT NULL, "
         f"{CHECKSUM} INTEGER NOT NULL) STRICT"

@@ -56,12 +56,10 @@ class SqliteArchive:
             after = (page[-1].lamport_timestamp, page[-1].message_id + "\0")
 
     def count(self, start: LogKey | None, end: LogKey) -> int:
-        """How many these are."""
         where, values = _between(start, end)
         return int(self._read(f"SELECT COUNT(*) FROM log WHERE {where}", values)[0][0])
 
     def close(self) -> None:
-        """Close; twice does nothing."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

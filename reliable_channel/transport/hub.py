@@ -189,25 +189,21 @@ class HubTransport:
         self._changed = Notifier()
 
     async def open(self) -> None:
-        """Join the hub."""
         if self._topic is None:
             self._topic = await self._hub.join(self)
 
     async def aclose(self) -> None:
-        """Leave the hub."""
         self._topic = None
         await self._hub.leave(self)
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Wrap bytes for dispatch."""
         return self._shared().envelope(
             payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
         )
 
     async def publish(self, envelope: Envelope) -> Envelope | None:
-        """Broadcast."""
         return await self._shared().publish(envelope)
 
     async def receive(self) -> Batch:
@@ -223,7 +219,6 @@ class HubTransport:
         return batch
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Fetch by hash."""
         return self._ours(await self._shared().by_hash(hashes))
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
@@ -237,7 +232,6 @@ class HubTransport:
         renew(self._shared())
 
     def nodes(self) -> tuple[NodeHealth, ...]:
-        """How each node does."""
         return () if self._topic is None else nodes_of(self._topic.transport)
 
     async def nodes_changed(self) -> None:
@@ -253,7 +247,6 @@ class HubTransport:
         self._changed.notify()
 
     def fail(self, error: TransportError) -> None:
-        """The subscription is broken."""
         self._error = error
         self._changed.notify()
 

@@ -45,7 +45,6 @@ class Frame:
     part: bytes
 
     def encode(self) -> bytes:
-        """The datagram."""
         header = _HEADER.pack(MAGIC, self.tag, self.message_hash, self.index, self.count)
         return header + self.part
 

@@ -55,7 +55,6 @@ class Group:
 
     @property
     def destination(self) -> tuple[str, int]:
-        """Where a datagram goes."""
         return str(self.address), self.port
 
 

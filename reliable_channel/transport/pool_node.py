@@ -35,7 +35,6 @@ class Service:
             self.changed()
 
     def succeeded(self) -> None:
-        """Note a success."""
         if self.failures:
             self.failures, self.retry_at_s = 0, 0.0
             self.changed_at_s = anyio.current_time()

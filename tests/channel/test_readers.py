@@ -322,8 +322,6 @@ async def test_own_payloads_that_are_equal_are_put_together_apart(virtual_time: 
 
 
 class Reversed:
-    """An encryption for tests."""
-
     async def encrypt(self, payload: bytes) -> bytes:
         return payload[::-1]
 

@@ -41,7 +41,6 @@ class NodeEvents:
         return [event for event in self.events if event["eventType"] == event_type]
 
     def contents(self) -> list[bytes]:
-        """What its channels delivered."""
         return [b64decode(event["payload"]) for event in self.of("channel_message_received")]
 
     def envelopes(self, content_topic: str = TOPIC) -> list[bytes]:

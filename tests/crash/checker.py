@@ -26,8 +26,6 @@ class Delivery:
 
 @dataclass
 class Story:
-    """One participant's journal."""
-
     name: str
     lives: list[list[Delivery]] = field(default_factory=list)
     """What was told in each life of the process, in order."""

@@ -59,7 +59,6 @@ class Life:
         self.pid = self._process.pid
 
     async def connect(self) -> None:
-        """Take the pipes."""
         loop, process = asyncio.get_running_loop(), self._process
         protocol = asyncio.StreamReaderProtocol(self._stdout)
         reading, _ = await loop.connect_read_pipe(lambda: protocol, process.stdout)
@@ -72,7 +71,6 @@ class Life:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """Send SIGKILL."""
         self._process.kill()
 
     async def wait(self) -> None:
@@ -89,7 +87,6 @@ class Life:
         return line.decode(errors="replace") if line.endswith(b"\n") else None
 
     def close(self) -> None:
-        """Close the pipes."""
         for transport in self._transports:
             transport.close()
 
@@ -114,7 +111,6 @@ class Killable:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs."""
         return self.process is not None and self.process.is_running
 
     async def kill(self) -> None:

@@ -27,8 +27,6 @@ MESSAGES_A_KILL: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it."""
-
     kills: int
     node_kills: int
     accepted: int

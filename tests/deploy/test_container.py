@@ -50,7 +50,6 @@ def running(command: list[str], **environment: str) -> Iterator["subprocess.Pope
 
 
 def answers(url: str) -> bool:
-    """Whether a probe succeeds."""
     try:
         with urlopen(url, timeout=60) as answer:
             return bool(answer.status == 200)

@@ -48,7 +48,6 @@ def targets(text: str) -> set[str]:
 
 
 def stages() -> set[str]:
-    """What CI makes."""
     script = (ROOT / ".ci" / "run").read_text()
     words = {word for line in re.findall("make (.+)", script) for word in line.split()}
     return {word for word in words if re.fullmatch("[a-z][a-z-]*", word)}

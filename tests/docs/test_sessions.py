@@ -19,7 +19,6 @@ TEXTS = {page: page.read_text() for page in [DOCS.parent / "README.md", *DOCS.rg
 
 
 def commands(page: Path) -> list[str]:
-    """What a page types."""
     consoles = [block.text for block in blocks(TEXTS[page]) if block.language == "console"]
     typed = [step.typed for console in consoles for step in steps(console) if not step.is_key]
     return [command for command in typed if command]

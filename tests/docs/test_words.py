@@ -55,7 +55,6 @@ EXCEPTIONS = {
 
 
 def prose(page: Path) -> str:
-    """A page without code."""
     text = re.sub(EXCEPTIONS.get(page.name, r"(?!)"), "", page.read_text(encoding="utf-8"))
     return re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
 

@@ -13,7 +13,6 @@ DATA: Final = Path(__file__).parents[1] / "vectors" / "data"
 
 @cache
 def document(name: str) -> Any:
-    """A file of vectors."""
     return json.loads((DATA / name).read_text())
 
 

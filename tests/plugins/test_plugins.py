@@ -74,8 +74,6 @@ class Pigeons:
 
 
 class Watcher:
-    """A plugin that observes."""
-
     def __init__(self, answer: Callable[[], object] = lambda: None) -> None:
         self.events: list[AnyEvent] = []
         self.answer = answer

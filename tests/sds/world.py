@@ -235,7 +235,6 @@ class World:
         return self.drivers[name]
 
     def at(self, time_ms: int, action: Callable[[], None]) -> None:
-        """Plan an action."""
         self._number += 1
         heapq.heappush(self._heap, (time_ms, self._number, action))
 

@@ -52,8 +52,6 @@ class Cut(NamedTuple):
 
 
 class Sync(NamedTuple):
-    """An fsync that succeeded."""
-
     file: str
 
 

@@ -32,7 +32,6 @@ NOWHERE = "/ip4/127.0.0.1/tcp/1"
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Sockets need real time."""
     return str(request.param)
 
 

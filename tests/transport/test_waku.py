@@ -219,7 +219,6 @@ async def test_relay_alone_fails_to_open_where_the_node_has_none() -> None:
 
 
 async def test_light_push_falls_back_to_its_first_version() -> None:
-    """go-waku serves no other."""
     async with line() as it, opened(it, service="light") as alice:
         it.disturbance = answering(404, b"404 page not found", path="/lightpush/v3")
         for number in range(3):

@@ -328,7 +328,6 @@ def test_a_planted_error_of_a_ratchet_is_found(
 
 
 def _swap(record: Any, name: str) -> None:
-    """Change the last digit."""
     record[name] = record[name][:-1] + ("0" if record[name][-1] != "0" else "1")
 
 

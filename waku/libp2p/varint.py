@@ -70,7 +70,6 @@ class MessageReader:
         self._start = 0
 
     def feed(self, data: bytes) -> None:
-        """Append received bytes."""
         if self._start:
             del self._buffer[: self._start]
             self._start = 0

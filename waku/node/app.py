@@ -90,7 +90,6 @@ class NodeApp:
         self.router: Final = Router(routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
         if scope["type"] != "http":
             raise RuntimeError(f"an embedded node answers HTTP, not {scope['type']}")
         headers = dict(scope["headers"])

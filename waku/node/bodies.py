@@ -43,8 +43,6 @@ class BadBody(ValueError):
 
 
 class NoBody(BadBody):
-    """There is no body."""
-
     def __init__(self) -> None:
         super().__init__(MISSING)
 

@@ -60,7 +60,6 @@ class Connections:
             next(chain(self._new, self._idle, (connection,))).end("too many connections")
 
     def closed(self, connection: Connection) -> None:
-        """Count it no longer."""
         self._open -= 1
         self.works(connection)
 

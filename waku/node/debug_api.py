@@ -20,7 +20,6 @@ async def info(node: ServedNode, request: Request) -> Answer:
 
 
 async def version(node: ServedNode, request: Request) -> Answer:
-    """GET /version."""
     return Answer.text(200, node.agent)
 
 

@@ -15,7 +15,6 @@ RELAY: Final = "/vac/waku/relay/2.0.0"
 
 
 async def metrics(node: ServedNode, request: Request) -> Answer:
-    """GET /metrics."""
     return Answer(200, figures(node), CONTENT_TYPE)
 
 

@@ -194,7 +194,6 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
 
 
 async def openapi_json(node: ServedNode, request: Request) -> Answer:
-    """GET /openapi.json."""
     return Answer.json(document(node.routes, node.agent))
 
 

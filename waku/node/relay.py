@@ -81,7 +81,6 @@ class Relay:
                 self._content_shards += Counter()  # forgets what fell to zero
 
     def drop(self, client: Client) -> None:
-        """Forget a client."""
         for topic in self._pubsub.topics_of(client):
             self.unsubscribe(client, topic)
         for topic in self._content.topics_of(client):

@@ -126,7 +126,6 @@ class GoWakuRelay(Relay):
                 self._full[client] = None
 
     def drop(self, client: Client) -> None:
-        """Forget a client."""
         super().drop(client)
         self._full.pop(client, None)
 

@@ -31,8 +31,6 @@ _log = logging.getLogger("waku.node.store")
 
 
 class _Keeper(Protocol):
-    """The node around it."""
-
     @property
     def options(self) -> NodeOptions: ...
 

@@ -169,7 +169,6 @@ class Keeper:
             await changed.wait()
 
     def renew(self) -> None:
-        """Register every subscription anew."""
         self._subscriptions.forget_peers()
         self._wake.set()
 

@@ -44,7 +44,6 @@ class _Sender:
         return self.links[0] if self.links else None
 
     def close(self, reason: Libp2pError) -> None:
-        """End every connection."""
         for link in self.links:
             link.close(reason)
 

@@ -106,7 +106,6 @@ class PeerBook:
 
     @property
     def connected(self) -> list[Entry]:
-        """Peers with a connection."""
         return [entry for entry in self._entries.values() if entry.is_connected]
 
     def add_address(self, address: Multiaddr) -> None:
@@ -209,11 +208,9 @@ class PeerBook:
     # Asking
 
     def find(self, peer_id: PeerId) -> Entry | None:
-        """Return a known peer."""
         return self._entries.get(peer_id)
 
     def serving(self, role: Role) -> list[Entry]:
-        """Connected peers that serve."""
         return [entry for entry in self._offering(role) if not entry.is_deaf_for(role)]
 
     def _offering(self, role: Role) -> list[Entry]:

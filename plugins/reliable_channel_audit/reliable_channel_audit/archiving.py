@@ -40,8 +40,6 @@ SCHEMA: Final = pa.schema(
 
 
 class Archive(Protocol):
-    """Where messages are kept."""
-
     def add(self, rows: Sequence[Row]) -> int:
         """Keep those that are not there yet; returns how many."""
         ...

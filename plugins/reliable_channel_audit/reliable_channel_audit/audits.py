@@ -266,7 +266,6 @@ def compare(
 def _dispatches_of(
     facts: DataFrame, false: Mapping[tuple[str, str], Sequence[Delivery]]
 ) -> Iterator[Dispatch]:
-    """Dispatches of these messages."""
     copies = (each for held in false.values() for each in held)
     hashes = sorted({each.message_hash for each in copies if each.message_hash is not None})
     if hashes:

@@ -33,8 +33,6 @@ class Selection:
 
 
 class Database(Protocol):
-    """A database with messages."""
-
     def bounds(self) -> tuple[int, int] | None:
         """The first and the last timestamp, or None where it is empty."""
         ...
@@ -90,8 +88,6 @@ _POSTGRESQL_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PostgresqlDatabase:
-    """A server."""
-
     uri: str
 
     def bounds(self) -> tuple[int, int] | None:

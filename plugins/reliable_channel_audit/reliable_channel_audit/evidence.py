@@ -113,7 +113,6 @@ class Evidence(NamedTuple):
     """It shows the same again."""
 
     def to_dict(self) -> dict[str, object]:
-        """For JSON."""
         steps = [step._asdict() for step in self.life]
         return self._asdict() | {"finding": self.finding._asdict(), "life": steps}
 

@@ -304,7 +304,6 @@ class Reading:
         self._unpacker = Unpacker()
 
     def line(self, text: bytes | Line) -> Line:
-        """The next one."""
         line = text if isinstance(text, Line) else line_of(text, self._unpacker)
         if line.event == OPENED:
             self._why = _why_not(line, *self._whose)

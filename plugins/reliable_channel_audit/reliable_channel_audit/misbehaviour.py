@@ -96,7 +96,6 @@ class Misbehaviour:
                     self.note(message.sender_id, what, message.message_id, at_ms)
 
     def note(self, sender_id: str, what: str, message_id: str, at_ms: int) -> None:
-        """Count a deed."""
         sender = self._names.known_as(sender_id)
         first = self._deeds.get((sender, what))
         if first is None:

@@ -96,8 +96,6 @@ pre {{ font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; margin: 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What was judged."""
-
     channels: Sequence[str]
     begin_ms: int
     end_ms: int
@@ -254,7 +252,6 @@ def _findings_text(found: Verdict, audit: Audit) -> str:
 
 
 def _matrix(found: Verdict, cases: CaseTable) -> Iterator[str]:
-    """Participants by promises."""
     names = sorted({name for name, _ in cases})
     if not names:
         return

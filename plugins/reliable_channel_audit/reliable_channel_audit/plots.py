@@ -74,8 +74,6 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One diagram."""
-
     title: str
     lines: Sequence[Line]
     x_label: str = ""

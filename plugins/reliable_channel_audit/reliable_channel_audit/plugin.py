@@ -20,7 +20,6 @@ COMMANDS: Final = {
 
 @hookimpl
 def register_commands(app: "typer.Typer") -> None:
-    """Add the commands."""
     import typer
 
     from reliable_channel.spi import lazy_command

@@ -48,7 +48,6 @@ class Figure:
 
     @property
     def about(self) -> str:
-        """What it shows."""
         return " ".join((self.of.__doc__ or "").split())
 
 
@@ -136,7 +135,6 @@ def _subject(
     paths: Sequence[str | Path],
     settle_ms: int | None,
 ) -> Subject:
-    """What was judged."""
     lives = table(facts, "Life")
     channels = lives.select("channel_id").distinct().orderBy("channel_id").limit(10).collect()
     times = F.min("opened_ms").alias("opened_ms"), F.max("until_ms").alias("until_ms")

@@ -85,7 +85,6 @@ class Verdict:
         return Value.UNKNOWN if essential or partial or not self.participants else Value.KEPT
 
     def of(self, audit: Audit) -> Value:
-        """What one audit finds."""
         if self.broken.get(audit.value):
             return Value.BROKEN
         is_unknown = audit.value in self.unknown or not self.judged.get(audit.value)
@@ -103,7 +102,6 @@ class Verdict:
         return self.value is Value.KEPT
 
     def to_json(self) -> str:
-        """The whole, for programs."""
         values = asdict(self)
         values["holds"] = self.holds
         values["value"] = self.value.value

@@ -52,7 +52,6 @@ class _Keeper:
         self._has_store = has_store
 
     def opened(self, core: SyncCore, wanted_from_ms: int | None, now_ms: int) -> None:
-        """The process begins."""
         self._journal.opened(
             at_ms=now_ms,
             wanted_from_ms=wanted_from_ms,
@@ -64,7 +63,6 @@ class _Keeper:
             self._journal.restored(core.log, now_ms)
 
     def came(self, arrived: Packet, outcome: Outcome, now_ms: int, *, from_store: bool) -> None:
-        """A message arrived."""
         source = Source.STORE if from_store else Source.LIVE
         stamp_ns = arrived.timestamp_ms * 1_000_000
         received = Received(arrived.data, arrived.message_hash, stamp_ns, source)
@@ -77,7 +75,6 @@ class _Keeper:
         self._journal.went(outgoing.data, envelope, outgoing.kind.value, now_ms)
 
     def emitted(self, event: AnyEvent | Logged, now_ms: int) -> None:
-        """An event was emitted."""
         if isinstance(event, Logged):
             self._journal.logged(event, now_ms)
         else:

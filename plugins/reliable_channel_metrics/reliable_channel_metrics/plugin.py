@@ -5,5 +5,4 @@ from reliable_channel.spi import Register, hookimpl
 
 @hookimpl
 def register_observers(register: Register) -> None:
-    """Register the observer."""
     register("metrics", "reliable_channel_metrics.meters:observe")

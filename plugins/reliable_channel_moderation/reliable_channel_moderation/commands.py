@@ -10,7 +10,6 @@ from .audit_log import LogBroken, read_log
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("log")(moderation_log)
 
 

@@ -280,8 +280,6 @@ def test_moderators_act_by_hand(tmp_path: Path) -> None:
 
 
 class Notes(dict[str, Any]):
-    """Notes without a bot."""
-
     def note(self, name: str) -> Any:
         return self.get(name)
 

@@ -62,7 +62,6 @@ class Groups:
         self._recorder.delete(PEERS, group_id + peer_id)
 
     def restore(self, rows: Iterable[Row]) -> None:
-        """Take what was recorded."""
         for (key,) in rows:
             assert isinstance(key, bytes)
             group_id, peer_id = GroupId(key[:GROUP_ID_BYTES]), PeerId(key[GROUP_ID_BYTES:])

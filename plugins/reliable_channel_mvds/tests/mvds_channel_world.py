@@ -95,7 +95,6 @@ class ChannelWorld:
         self.now_ms = end_ms
 
     def step(self, participant: Participant) -> None:
-        """Write, tell, broadcast."""
         core = participant.core
         participant.store.write(core.changes())
         participant.events += core.events()

@@ -102,7 +102,6 @@ class World:
         return [e.body for e in self.events[name] if isinstance(e, MessageReceived)]
 
     def step(self, name: str) -> None:
-        """Write, then let out."""
         node = self.nodes[name]
         self.disks[name].write(node)
         self.events[name] += node.events()

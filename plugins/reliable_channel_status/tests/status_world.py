@@ -58,7 +58,6 @@ def said(text: str = "hello", **fields: Any) -> ChatMessage:
 
 
 def sealed(payload: Payload, key: PrivateKey = ALICE, topic: Topic = TOPIC) -> Outgoing:
-    """What a member publishes."""
     return Sealer(key).seal(payload, topic, NOW_MS)
 
 

@@ -176,7 +176,6 @@ def decode_data(wire: bytes | memoryview) -> Data:
 
 
 def _meta(meta: memoryview | None) -> tuple[bytes | None, int]:
-    """FinalBlockId and ContentType."""
     if meta is None:
         return None, BLOB
     reader = Reader(meta)

@@ -36,7 +36,6 @@ class SmallForwarder:
         self._streams: set[ByteStream] = set()
 
     async def serve(self, stream: ByteStream) -> None:
-        """One face."""
         link = StreamLink(stream)
         self._streams.add(stream)
         try:
@@ -51,7 +50,6 @@ class SmallForwarder:
             self._streams.discard(stream)
 
     async def cut(self) -> None:
-        """Lose all faces."""
         for stream in list(self._streams):
             await stream.aclose()
 

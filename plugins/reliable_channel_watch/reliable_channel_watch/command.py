@@ -33,7 +33,6 @@ Beside = Callable[..., Coroutine[Any, Any, None]]
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(watch)
 
 

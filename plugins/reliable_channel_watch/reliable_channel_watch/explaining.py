@@ -62,7 +62,6 @@ class MessageView:
     delays: list[Delay]
 
     def to_dict(self) -> dict[str, object]:
-        """For JSON."""
         delays = [delay._asdict() for delay in self.delays]
         return asdict(self) | {"delays": delays}
 

@@ -80,7 +80,6 @@ class View:
         self.on_channel(channel_id)
 
     def on_channel(self, channel_id: str) -> None:
-        """A channel was met."""
         if len(self.channel_ids) < self.limits.nodes:
             self.channel_ids.add(channel_id[: self.limits.name_characters])
 

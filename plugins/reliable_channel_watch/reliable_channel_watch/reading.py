@@ -227,7 +227,6 @@ class _File:
             self.close()
 
     def close(self) -> None:
-        """Read no further."""
         self._is_done = True
         if self._file is not None:
             self._file.close()

@@ -27,8 +27,6 @@ class Dispatch(NamedTuple):
 
 @dataclass(slots=True)
 class Lane:
-    """A participant."""
-
     name: str
     since_ms: int
     has_journal: bool = False
@@ -38,8 +36,6 @@ class Lane:
 
 @dataclass(slots=True)
 class Message:
-    """A message with content."""
-
     number: int
     message_id: str
     lane: int

@@ -37,7 +37,6 @@ MORE_TIME: Final = "more time may help: --timeout"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(demo)
 
 

@@ -39,7 +39,6 @@ REST: Final = ("http://", "https://", "waku+http://", "waku+https://")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(with_channel_flags(doctor, needs_sender=False))
 
 

@@ -7,12 +7,9 @@ from ..._contracts.finding import LEVELS, Finding, Level
 
 @dataclass(slots=True)
 class Findings:
-    """The results so far."""
-
     found: list[Finding] = field(default_factory=list)
 
     def add(self, level: Level, check: str, where: str, text: str, advice: str = "") -> None:
-        """Add a result."""
         self.found.append(Finding(level, check, where, text, advice))
 
     @property

@@ -50,7 +50,6 @@ def examine_environment(findings: Findings, environment: Mapping[str, str]) -> N
 
 
 def examine_plugins(findings: Findings) -> None:
-    """Load the installed plugins."""
     from ..._plugins.loading import installed, working_registry
 
     try:

@@ -151,7 +151,6 @@ class Crowd:
         self._round_ends_ms = 0
 
     def sync_heard(self, sender_id: str, now_ms: int, round_ms: float) -> None:
-        """Another participant's sync came."""
         if not self._round_ends_ms - 10 * round_ms <= now_ms < self._round_ends_ms:
             if len(self._round) <= CROWDED // 2:
                 self.factor = max(1.0, self.factor * CROWD_FADE)

@@ -245,7 +245,6 @@ class Times:
         self._times: OrderedDict[str, int] = OrderedDict()
 
     def note(self, message_id: str, now_ms: int) -> None:
-        """It was now."""
         self._times[message_id] = now_ms
         self._times.move_to_end(message_id)
         if len(self._times) > REMEMBERED:

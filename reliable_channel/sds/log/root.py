@@ -61,7 +61,6 @@ class ListedIds:
     hashes: bytes
 
     def split(self) -> set[bytes]:
-        """Each hash by itself."""
         size = SHORT_BYTES
         return {self.hashes[i : i + size] for i in range(0, len(self.hashes), size)}
 

@@ -39,7 +39,6 @@ class Joining:
         self._recorder = recorder
 
     def start(self, *, wanted_from: int, presume_until_ms: int) -> None:
-        """Join."""
         self.wanted_from = wanted_from
         self._presume_until_ms = presume_until_ms
         self._recorder.put(CHANNEL, "wanted_from", wanted_from)

@@ -21,8 +21,6 @@ history."""
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """References of one message."""
-
     carrier_id: str
     """The message."""
     is_parked: bool
@@ -47,7 +45,6 @@ class Batch:
 
     @property
     def key(self) -> str:
-        """Its name in tables."""
         return f"{id(self):x}"
 
     def newest(self, count: int) -> list[str]:

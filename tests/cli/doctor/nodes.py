@@ -53,7 +53,6 @@ class Nodes:
         wait_s: float = 1.0,
         settings: WakuSettings = SETTINGS,
     ) -> list[Finding]:
-        """What the doctor finds."""
         findings = Findings()
         call = partial(examine_nodes, publish=publish, wait_s=wait_s)
         self.run(call, findings, urls, settings)

@@ -18,7 +18,6 @@ from ..target import Target, joined, records
 
 
 def node_records() -> Iterator[bytes]:
-    """What go-waku writes."""
     for case in vectors.document("libp2p/enrs.json"):
         yield case["input"].encode()
 

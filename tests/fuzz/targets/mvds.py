@@ -44,7 +44,6 @@ MESSAGE: Final = Message(GROUP, 1_700_000_000, b"hello", b"\xa2\xf7\x02\x01x")
 
 
 def payloads() -> Iterator[bytes]:
-    """What honest peers write."""
     wanted = MessageId(b"w" * 32)
     yield SEED.encode(Payload(acks=(MESSAGE.id,), offers=(wanted,)))
     yield SEED.encode(Payload(requests=(MESSAGE.id,), messages=(MESSAGE,)))

@@ -477,7 +477,6 @@ def shown(verdict: Verdict) -> str:
 
 
 def table(results: dict[tuple[str, str], str]) -> str:
-    """The table of docs/verdict.md."""
     rows = ["| fault | " + " | ".join(SETTINGS) + " |", "|---" * (len(SETTINGS) + 1) + "|"]
     for fault in dict.fromkeys(fault for fault, _ in results):
         values = (results.get((fault, setting), EMPTY) for setting in SETTINGS)
@@ -486,7 +485,6 @@ def table(results: dict[tuple[str, str], str]) -> str:
 
 
 def main() -> None:
-    """Print the table."""
     results = {}
     with TemporaryDirectory() as directory:
         sources = Sources(Path(directory) / "sources")

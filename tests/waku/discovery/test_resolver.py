@@ -93,7 +93,6 @@ async def test_an_unkind_https_service_is_a_failed_lookup(response: httpx.Respon
 class TestSystem:
     @pytest.fixture(params=["asyncio", "trio"])
     def anyio_backend(self, request: pytest.FixtureRequest) -> str:
-        """Sockets need real time."""
         return str(request.param)
 
     async def test_the_system_resolver(self, monkeypatch: pytest.MonkeyPatch) -> None:

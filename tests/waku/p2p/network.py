@@ -32,7 +32,6 @@ class ServiceNode:
         self.host = Host(key, handlers=self.handlers())
 
     def handlers(self) -> dict[str, Handler]:
-        """What it serves."""
         return {
             METADATA: self._metadata,
             LIGHT_PUSH_3: answering(pb.LightpushRequest, self._push),
@@ -42,7 +41,6 @@ class ServiceNode:
 
     @property
     def stored(self) -> dict[bytes, tuple[str, Any]]:
-        """What its Store has."""
         return self.network.stored
 
     async def deliver(self, topic: str, message: Any) -> None:

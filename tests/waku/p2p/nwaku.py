@@ -45,7 +45,6 @@ class Mesh:
 
     @property
     def holds(self) -> bool:
-        """Whether messages pass."""
         return anyio.current_time() >= self._broken_until_s
 
     async def carry(self, size_bytes: int) -> None:
@@ -76,7 +75,6 @@ class Nwaku(ServiceNode):
 
     @property
     def address(self) -> str:
-        """Where clients dial it."""
         return f"/ip4/10.0.0.1/tcp/1/p2p/{self.host.identity.peer_id}"
 
     @property

@@ -502,7 +502,6 @@ def test_arguments_are_checked() -> None:
 class TestLoopback:
     @pytest.fixture(params=["asyncio", "trio"])
     def anyio_backend(self, request: pytest.FixtureRequest) -> str:
-        """Sockets need real time."""
         return str(request.param)
 
     async def test_an_error_leaves_the_block_as_it_is(self) -> None:

@@ -61,8 +61,6 @@ class Framing(Protocol):
 
 
 class Plain:
-    """TCP as it is."""
-
     cost = 0
     has_data_to_send = False
 
@@ -178,8 +176,6 @@ class _WebSocket:
 
 
 class WebSocketClient(_WebSocket):
-    """The side that dials."""
-
     def __init__(self, host: str, port: int, *, secure: bool) -> None:
         """Ask for an upgrade; `send(b"")` returns the request.
 

@@ -71,8 +71,6 @@ class HostLimits:
 
 @dataclass(frozen=True, slots=True)
 class LinkEnded:
-    """A connection is over."""
-
     peer_id: PeerId | None
     """None where the handshake failed."""
     reason: Libp2pError

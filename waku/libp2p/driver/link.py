@@ -123,7 +123,6 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection lives."""
         return self.failure is None
 
     @property

@@ -173,7 +173,6 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The socket is closed."""
         failure = anyio.EndOfStream() if exc is None else anyio.BrokenResourceError()
         failure.__cause__ = exc
         self._end(failure)
@@ -184,7 +183,6 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """All was taken."""
         self._writable.set()
 
     def _end(self, failure: BaseException) -> None:
@@ -266,7 +264,6 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
             raise anyio.BrokenResourceError from self._failure
 
     async def send_eof(self) -> None:
-        """End this half."""
         if not self._transport.is_closing():
             self._transport.write_eof()
 

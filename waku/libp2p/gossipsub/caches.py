@@ -61,7 +61,6 @@ class MessageCache:
 
     @property
     def size_bytes(self) -> int:
-        """The messages' bytes."""
         return self._bytes
 
     def add(self, message_id: bytes, topic: str, data: bytes) -> None:

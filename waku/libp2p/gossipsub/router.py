@@ -143,7 +143,6 @@ class Router:
                 self._queue_control(peer, _subscription(topic, subscribe=True))
 
     def unsubscribe(self, topic: str, now_ms: int) -> None:
-        """Leave a topic's mesh."""
         for name in self._meshes.pop(topic, ()):
             self._prune(name, topic, now_ms, self.options.unsubscribe_backoff_ms)
         for peer in self._peers.values():
@@ -202,7 +201,6 @@ class Router:
             self._queue_control(peer, _subscription(*self._meshes, subscribe=True))
 
     def gone(self, name: Peer) -> None:
-        """Forget a peer."""
         if self._peers.pop(name, None) is not None:
             for mesh in self._meshes.values():
                 mesh.discard(name)

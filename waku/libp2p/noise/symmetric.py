@@ -32,7 +32,6 @@ class CipherState:
         self._counter = 0
 
     def encrypt(self, plaintext: bytes, associated_data: bytes | None = None) -> bytes:
-        """Encrypt and authenticate."""
         return self._cipher.encrypt(self._next_nonce(), plaintext, associated_data)
 
     def decrypt(self, ciphertext: bytes, associated_data: bytes | None = None) -> bytes:

@@ -35,8 +35,6 @@ PUSH_OVERHEAD_BYTES: Final = 64 * 1024
 
 
 class Asking(Protocol):
-    """The peer that asks."""
-
     def admit(self) -> None:
         """Count one request.
 

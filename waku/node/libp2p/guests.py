@@ -73,7 +73,6 @@ class Guest:
         return 0 if self._pusher is None else self._pusher.queued_bytes
 
     def stop(self) -> None:
-        """Push nothing any more."""
         self._pushing.cancel()
 
     def push(self, envelope: Envelope) -> None:

@@ -40,11 +40,9 @@ class Networks:
     """The one network there is, under any name."""
 
     def list(self, names: Sequence[str]) -> list[Network]:
-        """The network."""
         return [Network()]
 
     def get(self, name: str) -> Network:
-        """The network."""
         return Network()
 
 

@@ -26,8 +26,6 @@ T = TypeVar("T")
 
 
 class Received(NamedTuple):
-    """What the application received."""
-
     line: Whole
     message_id: Whole
     sender: Whole
@@ -36,8 +34,6 @@ class Received(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """Acknowledgements that were emitted."""
-
     line: Whole
     at_ms: Whole
     message_id: Whole

@@ -42,7 +42,6 @@ class Ids(dict[str, int]):
         return number
 
     def codes(self, names: Sequence[str]) -> Whole:
-        """The number of each."""
         return np.fromiter(map(self.__getitem__, names), np.int64, len(names))
 
 

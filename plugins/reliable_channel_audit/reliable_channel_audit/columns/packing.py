@@ -30,12 +30,10 @@ class Pieces(NamedTuple):
     ends: Whole
 
     def piece(self, number: int) -> bytes:
-        """The bytes of one."""
         return self.text[int(self.begins[number]) : int(self.ends[number])]
 
     @property
     def sizes(self) -> Whole:
-        """Their lengths."""
         return self.ends - self.begins
 
 
@@ -95,8 +93,6 @@ def unpacked(texts: Sequence[str]) -> Unpacked:
 
 
 class _Tokens(NamedTuple):
-    """The tokens of texts."""
-
     data: Bytes
     begins: Whole
     ends: Whole

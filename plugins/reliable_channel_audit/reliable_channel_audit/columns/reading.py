@@ -62,7 +62,6 @@ class LineRange(NamedTuple):
     """sha256 of what the application received, a row of bytes each."""
 
     def lines(self, event: str) -> Lines:
-        """Those of an event."""
         return self.by_event.get(event, Lines(np.zeros(0, np.int64), []))
 
 
@@ -124,7 +123,6 @@ def line_ranges(blocks: Iterator[bytes], first: int, ids: Ids) -> Iterator[LineR
 
 
 def _rows(block: bytes) -> list[Json]:
-    """One of each line."""
     try:
         rows = all_json_of(block)
     except (ValueError, RecursionError) as error:

@@ -17,14 +17,11 @@ CHUNK: Final = 20_000
 
 
 class Archived(NamedTuple):
-    """What a run did."""
-
     read: int
     added: int
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(archive)
 
 

@@ -156,7 +156,6 @@ def journals(
 
 
 def _checked(paths: list[Path], settle_ms: int | None) -> "tuple[Verdict, list[Evidence]]":
-    """Judge in this process."""
     from ..check import check
     from ..evidence import evidence
     from ..journals import group_of, journal_files

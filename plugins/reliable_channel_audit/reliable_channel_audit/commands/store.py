@@ -24,7 +24,6 @@ _MINUTE_MS: Final = 60_000
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(store)
 
 

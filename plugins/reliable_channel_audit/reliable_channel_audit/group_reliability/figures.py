@@ -20,7 +20,6 @@ class Latencies:
         self._most_us = 0
 
     def add(self, us: int) -> None:
-        """One more."""
         if us < 0:
             self.negative += 1
             return
@@ -93,7 +92,6 @@ class Figures:
     """How long delivered messages were missing, which participants knew by reference alone."""
 
     def __iadd__(self, other: Self) -> Self:
-        """With another run."""
         for each in fields(self):
             mine, theirs = getattr(self, each.name), getattr(other, each.name)
             if each.name == "longest_hole":

@@ -30,8 +30,6 @@ JOURNALS: Final = "reliable-channel"
 
 @dataclass(slots=True)
 class Run:
-    """One run, measured."""
-
     name: str
     scenario: str
     implementation: str
@@ -41,7 +39,6 @@ class Run:
     """Why figures of this run may mean less than they seem to."""
 
     def to_dict(self) -> dict[str, object]:
-        """For JSON."""
         return {
             "run": self.name,
             "scenario": self.scenario,

@@ -43,7 +43,6 @@ class Open:
         self.let_go = 0
 
     def add(self, line: Line) -> None:
-        """Take a line."""
         at_ms, message_id = line.at_ms or 0, line.message_id or ""
         self.last_ms = max(self.last_ms, at_ms)
         match line.event:

@@ -95,7 +95,6 @@ class Reports:
         beside.replace(self._sent_path)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def _append(self, values: dict[str, Any]) -> dict[str, Any]:

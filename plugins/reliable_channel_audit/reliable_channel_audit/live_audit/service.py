@@ -90,7 +90,6 @@ async def _send(webhook: Webhook, every_s: float) -> None:
 
 
 def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]) -> str:
-    """The page for Prometheus."""
     counts = dict(judge.reports.counts)
     pages = [
         _family(

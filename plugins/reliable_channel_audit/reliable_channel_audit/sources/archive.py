@@ -17,8 +17,6 @@ from .pushed import chosen, columns_of, pushed
 
 @dataclass
 class Span(InputPartition):
-    """One task's share."""
-
     wanted: Selection
 
 
@@ -69,13 +67,10 @@ class ArchiveSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format."""
         return "waku-archive"
 
     def schema(self) -> StructType:
-        """A message a row."""
         return STORED
 
     def reader(self, schema: StructType) -> ArchiveReader:
-        """What is stored now."""
         return ArchiveReader(self.options, schema)

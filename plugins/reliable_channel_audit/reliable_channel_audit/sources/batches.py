@@ -35,13 +35,11 @@ def batches(
 
 
 def batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows as columns."""
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def rows_of(given: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """Columns as rows."""
     for each in given:
         yield from zip(*(column.to_pylist() for column in each.columns), strict=True)

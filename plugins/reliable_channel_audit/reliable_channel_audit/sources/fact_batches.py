@@ -44,7 +44,6 @@ class FactBatches:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """What is left."""
         for (kind, _), facts in self._waiting.items():
             yield fact_batch(kind, facts)
         self._waiting.clear()
@@ -142,7 +141,6 @@ def _packed(kind: str, channel_id: str, own: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _rare(kind: str, own: pa.RecordBatch) -> pa.RecordBatch:
-    """Facts a row each."""
     total, rows = arrow_schema(FACT), own.num_rows
     given = dict(zip(own.schema.names, own.columns, strict=True))
     fields = list(total.field("rare").type.value_type)

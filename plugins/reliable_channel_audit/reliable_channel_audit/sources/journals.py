@@ -59,8 +59,6 @@ row by row."""
 
 @dataclass
 class Participants(InputPartition):
-    """Some participants, whole."""
-
     group: tuple[Participant, ...]
 
 
@@ -111,7 +109,6 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        """Nothing is read."""
         return {}
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -212,11 +209,9 @@ class JournalSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format."""
         return "sds_journal"
 
     def schema(self) -> StructType:
-        """A line a row."""
         return JOURNAL
 
     def reader(self, schema: StructType) -> JournalReader:
@@ -238,7 +233,6 @@ class FactSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format."""
         return "sds_facts"
 
     def schema(self) -> StructType:
@@ -261,7 +255,6 @@ class SaidSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format."""
         return "sds_said"
 
     def schema(self) -> StructType:
@@ -283,7 +276,6 @@ class StepSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format."""
         return "sds_steps"
 
     def schema(self) -> StructType:

@@ -92,11 +92,9 @@ class Unpushed(DataSourceReader):
         self._reader = reader
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Those of the reader."""
         found: Sequence[InputPartition] = self._reader.partitions()
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """What the reader reads."""
         found: Iterator[pa.RecordBatch] = self._reader.read(partition)
         return found

@@ -108,8 +108,6 @@ class Wanted(Selection):
 
 @dataclass
 class Range(InputPartition):
-    """One task's share."""
-
     wanted: Wanted
 
 
@@ -144,7 +142,6 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target_ns: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        """Before the first."""
         return {"next_ns": self._wanted.start_ns}
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -186,15 +183,12 @@ class StoreSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format."""
         return "waku-store"
 
     def schema(self) -> StructType:
-        """A message a row."""
         return STORED
 
     def reader(self, schema: StructType) -> StoreReader:
-        """What is stored now."""
         return StoreReader(Wanted.of(self.options), schema)
 
     def streamReader(self, schema: StructType) -> StoreStreamReader:

@@ -57,8 +57,6 @@ class Altered(NamedTuple):
 
 @dataclass(slots=True)
 class ChannelTally:
-    """One channel."""
-
     channel_id: str
     settle_ms: int
     first_ms: int
@@ -93,7 +91,6 @@ class ChannelTally:
         return len(self._waiting)
 
     def add(self, message: Message, profile: str, at_ms: int, size_bytes: int) -> None:
-        """Take the next message."""
         self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
         self.profiles[profile] += 1
         sender = self.senders.get(message.sender_id)

@@ -22,7 +22,6 @@ OURS = f"{sys.executable} -m reliable_channel peer"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(conformance)
 
 

@@ -32,7 +32,6 @@ class Seen:
     """None where it cannot be decoded."""
 
     def record(self) -> dict[str, Any]:
-        """What a trace shows."""
         shown: dict[str, Any] = {"at_ms": self.at_ms, "wire": self.sender, "bytes": len(self.data)}
         if self.message is not None:
             message = self.message

@@ -125,7 +125,6 @@ class Library:
         return [self._events.get() for _ in range(self._events.qsize())]
 
     def close(self) -> None:
-        """End its thread."""
         if self._context is not None:
             self._call("SdsCleanupReliabilityManager")
             self._context = None

@@ -57,7 +57,6 @@ class Participant:
     _looked_ms: int = 0
 
     async def start(self) -> None:
-        """Subscribe."""
         await self.node.relay_auto_subscribe([self.content_topic])
 
     async def send(self, content: bytes) -> str:

@@ -23,8 +23,6 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an exploration found."""
-
     states: int
     transitions: int
     complete: bool

@@ -29,8 +29,6 @@ class World(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One transition."""
-
     action: Action
     world: World
     events: tuple[Event, ...] = ()

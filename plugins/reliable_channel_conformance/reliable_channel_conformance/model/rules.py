@@ -69,7 +69,6 @@ def ids(*groups: Iterable[str]) -> Ids:
 
 
 def without(all_ids: Ids, *removed: str) -> Ids:
-    """Ids but for some."""
     return tuple(each for each in all_ids if each not in removed)
 
 

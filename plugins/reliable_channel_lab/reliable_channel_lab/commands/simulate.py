@@ -35,7 +35,6 @@ _DRAWINGS: Final = {
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(simulate)
 
 
@@ -210,7 +209,6 @@ class _Report:
         self._command = command
 
     def count(self, result: Result) -> None:
-        """Count a run."""
         self.passed += result.violation is None
         self.failed += result.violation is not None
         self._steps += result.steps
@@ -240,7 +238,6 @@ class _Report:
         return f"{self._command} --seeds 1 --first-seed {scenario.seed}"
 
     def end(self) -> None:
-        """Print the summary."""
         seconds = max(time.monotonic() - self._began, 0.001)
         runs = self.passed + self.failed
         say(

@@ -27,7 +27,6 @@ RECORDS = "results.jsonl"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(sweep)
 
 

@@ -28,7 +28,6 @@ class Spending:
         self._spent.clear()
 
     def published(self, outgoing: Outgoing, now_ms: int) -> None:
-        """A message is out."""
         if not self._is_enabled:
             return
         epoch = now_ms // self._period_ms

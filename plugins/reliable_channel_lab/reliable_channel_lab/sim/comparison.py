@@ -97,8 +97,6 @@ ALL_VARIANTS: Final[Mapping[str, Variant]] = {**VARIANTS, **PRESET_VARIANTS}
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run."""
-
     scenario: str
     """Of `SCENARIOS`, and a comma and one of `HARDSHIPS` where it has that."""
     participants: int
@@ -240,7 +238,6 @@ def workload(cell: Cell) -> list[Scenario]:
 
 
 def run_cell(cell: Cell, make: MakeSyncCore, terms: Terms | None = None) -> Figure:
-    """Run a cell."""
     variant = ALL_VARIANTS[cell.variant]
     most = variant.max_participants
     if most is not None and cell.participants > most:

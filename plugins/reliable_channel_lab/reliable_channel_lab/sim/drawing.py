@@ -57,15 +57,12 @@ class Draw:
         return least + self.below(most - least + 1)
 
     def chance(self, share: float) -> bool:
-        """True that often."""
         return self._random() < share
 
     def one_of(self, choices: Sequence[_T]) -> _T:
-        """One, all alike."""
         return choices[self.below(len(choices))]
 
     def some_of(self, choices: Sequence[_T], least: int, most: int) -> tuple[_T, ...]:
-        """Some, in their order."""
         wanted = self.between(least, most)
         picked: set[int] = set()
         while len(picked) < min(wanted, len(choices)):
@@ -241,7 +238,6 @@ class _Faults:
             self._kinds.append(self._store_away)
 
     def some(self) -> Iterator[Fault]:
-        """Faults of some kinds."""
         for kind in self._draw.some_of(self._kinds, 0, 3):
             yield from kind()
 

@@ -132,7 +132,6 @@ class Driver(driver.Driver[Packet], Generic[C]):
             self.tell(event)
 
     def wake(self, wake: Wake) -> None:
-        """Wake a task."""
         self.wakes.get(wake, _ignore)()
 
     def note_sent(self, payload: bytes, accepted: Accepted) -> None:

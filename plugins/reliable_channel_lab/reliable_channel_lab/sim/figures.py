@@ -31,7 +31,6 @@ def to_csv(figures: Iterable[Figure]) -> str:
 
 
 def to_json_line(figure: Figure) -> str:
-    """A JSON object."""
     return json.dumps({name: _short(value) for name, value in row(figure).items()})
 
 

@@ -59,7 +59,6 @@ class Attacker:
         }
 
     def hear(self, arrived: Packet) -> None:
-        """Remember a message."""
         try:
             message = self._profile.codec.decode(arrived.data)
         except CodecError:
@@ -71,7 +70,6 @@ class Attacker:
             record.received = True
 
     def attack(self, attack: Attack) -> None:
-        """Do it once."""
         now_ms = self._timeline.now_ms
         if attack is Attack.GARBAGE:
             data = bytes(int(self._random.random() * 256) for _ in range(100))

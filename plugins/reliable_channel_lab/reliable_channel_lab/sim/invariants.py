@@ -89,7 +89,6 @@ class Watch(Observer[SdsProtocol]):
         self._forget()
 
     def introduce(self, watches: "Sequence[Watch]") -> None:
-        """Name all watched participants."""
         self._others = watches
 
     def _forget(self) -> None:
@@ -187,7 +186,6 @@ class Watch(Observer[SdsProtocol]):
         self._spending.forget()
 
     def left(self) -> None:
-        """It is gone permanently."""
         self._ledger.reached.add("participant: left")
         self._ledger.forget_holder(self.number)
 

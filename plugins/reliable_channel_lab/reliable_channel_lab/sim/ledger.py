@@ -15,8 +15,6 @@ Fail = Callable[[str, str, str], NoReturn]
 
 
 class InvariantViolated(Exception):
-    """A promise is broken."""
-
     def __init__(
         self, invariant: str, participant: str, at_ms: int, message_id: str, detail: str
     ) -> None:

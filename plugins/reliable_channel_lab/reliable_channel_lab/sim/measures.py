@@ -91,7 +91,6 @@ class Measures:
 
     @property
     def wire_messages(self) -> int:
-        """The same in broadcasts."""
         return sum(getattr(self, f"{kind.value}_messages") for kind in KINDS)
 
     @property
@@ -101,7 +100,6 @@ class Measures:
 
     @property
     def broadcasts_per_message(self) -> float:
-        """The same in broadcasts."""
         return self.wire_messages / max(1.0, self.messages * self.delivery_probability)
 
     @property
@@ -172,7 +170,6 @@ def mean(values: Sequence[int]) -> float | None:
 
 
 def percentile(ranked: Sequence[int], percent: int) -> int | None:
-    """By nearest rank."""
     if not ranked:
         return None
     return ranked[max(0, -(-len(ranked) * percent // 100) - 1)]

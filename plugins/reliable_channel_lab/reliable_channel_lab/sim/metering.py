@@ -158,7 +158,6 @@ class Meter:
             raise TooMuchWork(f"more than {self._max_receives:,} messages given to cores")
 
     def count_sent(self, outgoing: Outgoing) -> None:
-        """A message is out."""
         self._sent[self.phase, outgoing.kind] += 1
         self._sent_bytes[self.phase, outgoing.kind] += len(outgoing.data)
 
@@ -172,7 +171,6 @@ class Meter:
         self._latencies.append(latency_ms)
 
     def count_repetition(self) -> None:
-        """It was delivered again."""
         self._repeated += 1
 
     def count_notice(self, after_ms: int) -> None:
@@ -240,11 +238,9 @@ class Probe(Observer[SyncCore]):
     def published(
         self, core: SyncCore, outgoing: Outgoing, message_hash: bytes, now_ms: int
     ) -> None:
-        """A message is out."""
         self._meter.count_sent(outgoing)
 
     def emitted(self, core: SyncCore, event: AnyEvent | Logged) -> None:
-        """An event was emitted."""
         match event:
             case SendingMessage():
                 # On disk, where there is one: from now on it must reach everybody.

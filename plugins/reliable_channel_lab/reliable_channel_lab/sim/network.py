@@ -38,13 +38,9 @@ def packet(data: bytes, timestamp_ms: int, kind: OutgoingKind = OutgoingKind.CON
 
 
 class Station(Protocol):
-    """A receiver."""
-
     number: int
 
-    def hear(self, arrived: Packet) -> None:
-        """Take a message."""
-        ...
+    def hear(self, arrived: Packet) -> None: ...
 
 
 def draw_ms(latency: Latency, random: Random) -> int:

@@ -20,8 +20,6 @@ SLACK_MS: Final = 120_000
 
 @dataclass(slots=True)
 class Payload:
-    """What an application sent."""
-
     sender_id: str
     content: bytes
     message_ids: tuple[str, ...]
@@ -36,7 +34,6 @@ class Payloads:
         self._forgotten: set[tuple[str, bytes]] = set()
 
     def add(self, payload: Payload) -> None:
-        """One is accepted."""
         self._of_segment.update(dict.fromkeys(payload.message_ids, payload))
         if len(payload.message_ids) > 1:
             key = payload.sender_id, payload_hash(payload.content)

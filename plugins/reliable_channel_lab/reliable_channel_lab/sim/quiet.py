@@ -20,8 +20,6 @@ from .timeline import START_MS, Timeline
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a member broadcasts."""
-
     data: bytes
     is_sync: bool
     """Else a message."""
@@ -33,13 +31,9 @@ class QuietMember(Protocol):
     known: int
     """The number of the newest message that it knows of, from 1."""
 
-    def write(self, now_ms: int) -> Said:
-        """Write the next message."""
-        ...
+    def write(self, now_ms: int) -> Said: ...
 
-    def hear(self, said: Said, now_ms: int) -> None:
-        """Take what another said."""
-        ...
+    def hear(self, said: Said, now_ms: int) -> None: ...
 
     def recover(self, message: Said, now_ms: int) -> None:
         """Get a message that it missed, from Store or from others."""
@@ -70,7 +64,6 @@ class TimedMember:
         self._timer.restart(SyncTrigger.START, now_ms)
 
     def write(self, now_ms: int) -> Said:
-        """Write the next message."""
         self._has = self.known = self._has + 1
         self._timer.restart(SyncTrigger.OWN_CONTENT, now_ms)
         return Said(self._has.to_bytes(8), is_sync=False)
@@ -96,7 +89,6 @@ class TimedMember:
         return self._timer.due_ms
 
     def on_deadline(self, now_ms: int) -> Iterator[Said]:
-        """Send a sync message."""
         self._timer.restart(SyncTrigger.OWN_SYNC, now_ms)
         yield Said(self._has.to_bytes(8), is_sync=True)
 
@@ -119,8 +111,6 @@ class QuietGroup:
 
 @dataclass(frozen=True, slots=True)
 class QuietResult:
-    """What was counted."""
-
     syncs: int
     """Sync messages that were broadcast in `span_ms`."""
     span_ms: int
@@ -132,8 +122,6 @@ class QuietResult:
 
 
 class QuietSimulation:
-    """One run."""
-
     def __init__(self, group: QuietGroup, make_member: MakeMember) -> None:
         self._group = group
         self._timeline = timeline = Timeline(START_MS)
@@ -149,7 +137,6 @@ class QuietSimulation:
         self._noticed_after_ms: list[int] = []
 
     def run(self) -> QuietResult:
-        """Play it."""
         group, timeline = self._group, self._timeline
         timeline.run_until(START_MS + group.warm_up_ms)
         self._syncs, missed = 0, 0

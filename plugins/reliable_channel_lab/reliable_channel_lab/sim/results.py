@@ -101,7 +101,6 @@ class Results:
             self._fail(ONE_REQUEST, first_id, f"key {key!r} is another one")
 
     def published(self, outgoing: Outgoing, message_hash: bytes) -> None:
-        """A message is out."""
         self._published[outgoing.message_id] += 1
         self._hashes[message_hash] = outgoing.message_id
 

@@ -189,8 +189,6 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A participant goes permanently."""
-
     kind: ClassVar[str] = "leave"
     at_ms: int
     who: int
@@ -275,8 +273,6 @@ _KINDS: Final[dict[str, type[Any]]] = {kind.kind: kind for kind in get_args(Faul
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A whole run."""
-
     seed: int
     """Of all that is drawn while it runs: latencies, losses, sync back-off."""
     participants: int

@@ -47,7 +47,6 @@ class SharingCodec:
         return known
 
     def encode(self, message: Message) -> bytes:
-        """Write one message."""
         return self._codec.encode(message)
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:

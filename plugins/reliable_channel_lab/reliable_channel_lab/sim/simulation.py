@@ -68,8 +68,6 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a run went."""
-
     scenario: Scenario
     violation: Violation | None
     digest: str

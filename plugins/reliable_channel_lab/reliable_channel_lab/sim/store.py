@@ -33,7 +33,6 @@ class Store:
         self._by_time: list[tuple[int, bytes]] = []
 
     def hear(self, arrived: Packet) -> None:
-        """Keep a message."""
         skew_ms = abs(arrived.timestamp_ms - self._timeline.now_ms)
         if self.is_away or not arrived.is_stored or skew_ms > MAX_SKEW_MS:
             return

@@ -125,7 +125,6 @@ class _MeteredStore(Store):
         self._meter = meter
 
     def answer(self, query: Query) -> Sequence[Packet]:
-        """What it gives."""
         try:
             answer = super().answer(query)
         except StoreAwayError:
@@ -136,8 +135,6 @@ class _MeteredStore(Store):
 
 
 class _Trial:
-    """One channel."""
-
     def __init__(
         self, scenario: Scenario, make_core: MakeCore[C], meter: Meter, terms: Terms
     ) -> None:

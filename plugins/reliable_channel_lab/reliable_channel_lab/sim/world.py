@@ -126,8 +126,6 @@ class Node:
 
 @dataclass(slots=True)
 class World(Generic[C]):
-    """What all participants share."""
-
     timeline: Timeline
     network: Network
     store: Store | None

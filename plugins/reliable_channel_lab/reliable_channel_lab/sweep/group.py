@@ -97,7 +97,6 @@ class GroupRun(Run):
         self._policy()
 
     def measure(self) -> dict[str, Value]:
-        """Play it and count."""
         options = ChannelOptions(**nested(dict(self.options)))
         make_core = sds_maker(options.sds_options())
         terms = Terms(

@@ -46,8 +46,6 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Plan:
-    """A sweep file."""
-
     experiments: Mapping[str, Experiment]
     questions: Sequence[Question] = ()
     introduction: str = field(default="", repr=False)

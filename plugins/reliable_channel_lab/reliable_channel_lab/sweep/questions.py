@@ -53,14 +53,10 @@ class Asked(Protocol):
     """As much of an experiment as a question needs to know."""
 
     @property
-    def kind(self) -> type[Run]:
-        """What its runs are."""
-        ...
+    def kind(self) -> type[Run]: ...
 
     @property
-    def grid(self) -> Mapping[str, Sequence[Any]]:
-        """Values by setting."""
-        ...
+    def grid(self) -> Mapping[str, Sequence[Any]]: ...
 
 
 def read_question(

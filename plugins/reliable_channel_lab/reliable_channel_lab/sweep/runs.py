@@ -65,7 +65,6 @@ class Run(ABC):
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """What may be set."""
         own = tuple(one.name for one in fields(cls) if one.name != "options")
         return own + (OPTIONS if cls.takes_options else ())
 

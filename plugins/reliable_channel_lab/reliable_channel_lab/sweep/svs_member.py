@@ -34,7 +34,6 @@ class SvsMember:
         return Said(vector, is_sync=False)
 
     def hear(self, said: Said, now_ms: int) -> None:
-        """Take a vector."""
         self._svs.receive(said.data, now_ms)
         for event in self._svs.events():
             if isinstance(event, PublicationsKnown):

@@ -257,7 +257,6 @@ def drawn(name: str, seed: int) -> Scenario:
 
 
 def has_segments(scenario: Scenario) -> bool:
-    """Whether payloads are cut."""
     return scenario.habits.segmentation != "none"
 
 

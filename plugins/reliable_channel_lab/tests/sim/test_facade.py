@@ -64,7 +64,6 @@ class Member:
         self._sessions = 0
 
     def away(self) -> None:
-        """Disconnect the line."""
         self.line.connect(None)
 
     def back(self) -> None:

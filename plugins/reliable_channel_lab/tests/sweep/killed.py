@@ -24,14 +24,11 @@ RUNS: Sequence[Run] = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadly(Run):
-    """Is never done."""
-
     kind: ClassVar = "deadly"
     measures: ClassVar = ()
     victim: int
 
     def measure(self) -> dict[str, Value]:
-        """Kill the victim."""
         os.kill(self.victim, signal.SIGKILL)
         while True:
             signal.pause()

@@ -23,7 +23,6 @@ class Broadcast:
         self._numbers = count()
 
     def message(self, kind: OutgoingKind, message: Message) -> None:
-        """A message, to all."""
         data = self._envelope(payload=SEED.encode(Payload(messages=(message,))))
         self.outgoing.append(Outgoing(kind, message.id.hex(), data))
 

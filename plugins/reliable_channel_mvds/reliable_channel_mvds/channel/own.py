@@ -19,13 +19,11 @@ class OwnMessages:
         self._undispatched: dict[str, None] = {}
 
     def add(self, message_id: str) -> None:
-        """A message was accepted."""
         self.resent[message_id] = 0
         self._undispatched[message_id] = None
         self._recorder.put(OWN, message_id, 0)
 
     def dispatched(self, message_id: str) -> None:
-        """It is out."""
         if message_id in self._undispatched:
             del self._undispatched[message_id]
             self._recorder.put(OWN, message_id, 1)
@@ -57,12 +55,10 @@ class Hello:
         self._interval_ms = FIRST_HELLO_INTERVAL_MS
 
     def said(self, now_ms: int, *, alone: bool) -> None:
-        """It was said."""
         self.due_ms = now_ms + self._interval_ms if alone else None
         self._interval_ms = min(2 * self._interval_ms, LONGEST_HELLO_INTERVAL_MS)
 
     def heard_somebody(self) -> None:
-        """A peer is there."""
         self._interval_ms = FIRST_HELLO_INTERVAL_MS
 
     def alone(self, now_ms: int) -> None:

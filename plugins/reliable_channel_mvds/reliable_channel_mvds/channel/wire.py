@@ -36,7 +36,6 @@ class Envelope:
         return not (self.recipient_id or self.payload or self.ephemeral)
 
     def encode(self) -> bytes:
-        """Write it."""
         return mvds_channel_pb2.Envelope(
             channel_id=self.channel_id,
             sender_id=self.sender_id,
@@ -74,7 +73,6 @@ class Content:
     content: bytes
 
     def encode(self) -> bytes:
-        """Write it."""
         return mvds_channel_pb2.Content(
             sender_id=self.sender_id,
             lamport_timestamp=self.lamport_timestamp,

@@ -145,7 +145,6 @@ class StatusBot(Router, BotActions):
 
     @property
     def bot(self) -> "StatusBot":
-        """The bot itself."""
         return self
 
     def include(self, router: Router) -> None:

@@ -274,7 +274,6 @@ class Command:
         )
 
     def usage(self, prefix: str, texts: BotTexts = ENGLISH) -> str:
-        """How it is called."""
         return " ".join([f"{prefix}{self.name}", *(p.usage(texts) for p in self.parameters)])
 
     def read(self, text: str) -> tuple[list[Any], dict[str, Any]]:

@@ -279,7 +279,6 @@ class CommunityCarrier:
         self._news.set()
 
     async def receive(self) -> Batch:
-        """Wait for what arrives."""
         while not self._arrived:
             self._news = anyio.Event()
             await self._news.wait()

@@ -25,8 +25,6 @@ LOOKS: Final = 2
 
 
 class Confirmer:
-    """The task that looks."""
-
     def __init__(self, session: Session, link: Link, options: BotOptions) -> None:
         self._session = session
         self._link = link
@@ -36,7 +34,6 @@ class Confirmer:
 
     @property
     def is_on(self) -> bool:
-        """Whether anybody looks."""
         return self._interval_s > 0
 
     def wake(self) -> None:

@@ -199,7 +199,6 @@ class DirectDesk:
         return Outgoing(signed, self._sealed(plain, peer))
 
     def heard(self, sender: PublicKey, payload: DirectPayload) -> None:
-        """Apply acknowledgements."""
         if payload.ratchet_key is not None and not payload.bodies:
             self.correspondence.confirm(payload.ratchet_key)
         for refused in payload.refused:
@@ -319,7 +318,6 @@ class Kept:
         self._tables = {name: Table(name, (("name", "TEXT"), ("value", "BLOB"))) for name in tables}
 
     def rows(self, table: str) -> Iterable[tuple[str, bytes]]:
-        """All rows."""
         return ((name, value) for name, value in self._memory.rows(self._tables[table]))
 
     def put(self, table: str, key: str, value: bytes) -> None:

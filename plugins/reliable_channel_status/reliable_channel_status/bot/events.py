@@ -126,7 +126,6 @@ class InRoom(BotEvent):
 
     @property
     def channel(self) -> Channel:
-        """Where it happened."""
         return Channel(self.room, self.turn)
 
 

@@ -43,7 +43,6 @@ def by_moderator(message: Message) -> bool:
 
 
 def by_contact(message: Message) -> bool:
-    """Contacts of the bot."""
     return message.by_contact
 
 

@@ -90,13 +90,11 @@ class RestNode:
                 self.unserved[shard] = str(error)
 
     async def take(self, shard: str) -> list[WakuMessage]:
-        """Empty the node's cache."""
         messages = await self._client.relay_messages(shard)
         self.fill = len(messages) / CACHE_CAPACITY
         return messages
 
     async def publish(self, shard: str, message: WakuMessage) -> None:
-        """Publish through relay."""
         await self._client.relay_publish(shard, message)
 
 

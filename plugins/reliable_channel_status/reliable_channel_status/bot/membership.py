@@ -264,7 +264,6 @@ class MembershipFinding:
     """What to do, or an empty text."""
 
     def to_dict(self) -> dict[str, str]:
-        """The same for programs."""
         return {
             "community": self.community.id,
             "place": self.place.value,

@@ -114,7 +114,6 @@ class BotMemory:
 
     @property
     def born_ms(self) -> int:
-        """When the bot began."""
         return self._times["born"]
 
     @property
@@ -263,7 +262,6 @@ class BotMemory:
         self._write()
 
     def close(self) -> None:
-        """Close the store."""
         self._store.close()
 
     def _time(self, name: str, at_ms: int) -> None:

@@ -22,8 +22,6 @@ REMEMBERED: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """One log record."""
-
     number: int
     event: str
     fields: dict[str, Any]
@@ -42,7 +40,6 @@ class Reporter:
         """Where Prometheus finds the counts while the bot runs with a `metrics_port`."""
 
     def count(self, name: str, of: str = "") -> None:
-        """One more."""
         self.counts[name, of] += 1
 
     def log(

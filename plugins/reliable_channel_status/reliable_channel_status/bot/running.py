@@ -61,8 +61,6 @@ OVERLAP_MS: Final = 60_000
 
 
 class Running:
-    """One run."""
-
     def __init__(
         self, session: Session, context: BotContext, handlers: Handlers, options: BotOptions
     ) -> None:

@@ -46,7 +46,6 @@ class Session(Outbox):
         return self.direct.contacts.of(user).state is ContactState.CONTACT
 
     def contacts(self) -> tuple[PublicKey, ...]:
-        """The bot's contacts."""
         return self._desk.contacts.mutual
 
     def request_contact(self, user: PublicKey, text: str) -> MessageId:

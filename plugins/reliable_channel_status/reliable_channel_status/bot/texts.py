@@ -172,7 +172,6 @@ class Languages:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What users can choose."""
         return tuple(self._texts)
 
     def of(self, user: PublicKey) -> str:
@@ -185,7 +184,6 @@ class Languages:
         return self._texts[self.of(user)]
 
     def choose(self, user: PublicKey, language: str) -> None:
-        """Keep a choice."""
         self._last += 1
         self._chosen.renew(user.hex, language)
         self._memory.put(_CHOICES, user.hex, language, self._last)

@@ -30,7 +30,6 @@ WithPassphrase = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     app.command()(key)
     app.command()(new)
     app.command()(run)

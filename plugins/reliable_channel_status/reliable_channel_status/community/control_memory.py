@@ -67,7 +67,6 @@ class ControlMemory:
 
     @property
     def published_ms(self) -> int:
-        """When that was."""
         return self._numbers.get("published_ms", 0)
 
     def published(self, clock: int, now_ms: int) -> None:
@@ -113,7 +112,6 @@ class ControlMemory:
         self._write()
 
     def close(self) -> None:
-        """Close the store."""
         self._store.close()
 
     def _put(self, request: Request) -> None:

@@ -321,7 +321,6 @@ class _Rate:
         self._minute = self._in_this_minute = self._most_in_a_minute = 0
 
     def add(self, payload: ChatMessage, at_ms: int, *, is_repeated: bool, is_refused: bool) -> None:
-        """Count a message."""
         self._name = payload.display_name or self._name
         self._messages += not is_refused
         self._refused += is_refused

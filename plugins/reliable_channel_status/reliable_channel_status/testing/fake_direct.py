@@ -131,7 +131,6 @@ class FakeDirect:
         return self.does(payload_builders.message(room, text, response_to=to))
 
     def asks_to_be_contact(self, text: str) -> MessageId:
-        """Send a contact request."""
         return self.does(
             payload_builders.contact_request(direct_room(self._tester.public_key), text)
         )
@@ -141,11 +140,9 @@ class FakeDirect:
         return self.sends(AcceptContactRequest(id=request_id, clock=self._tester.next_clock()))
 
     def retracts(self) -> MessageId:
-        """End the contact."""
         return self.sends(RetractContactRequest(clock=self._tester.next_clock()))
 
     def reacts(self, message_id: str, reaction: Reaction | str) -> MessageId:
-        """React to a message."""
         room = direct_room(self._tester.public_key)
         return self.does(payload_builders.reaction(room, message_id, reaction, False))
 

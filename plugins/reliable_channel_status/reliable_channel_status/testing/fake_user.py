@@ -74,7 +74,6 @@ class FakeUser:
 
     @property
     def public_key(self) -> PublicKey:
-        """The user's public key."""
         return self.key.public_key
 
     def says(
@@ -105,7 +104,6 @@ class FakeUser:
         self.does(payload_builders.edit(room, message_id, text), room)
 
     def deletes(self, message_id: str, *, channel: str | None = None) -> None:
-        """Delete a message."""
         room = self._tester.room(channel)
         self.does(payload_builders.deletion(room, message_id), room)
 

@@ -208,7 +208,6 @@ class BotTester:
 
     @property
     def public_key(self) -> PublicKey:
-        """The bot's public key."""
         return self.key.public_key
 
     def starts(self, bot: StatusBot, name: str) -> PublicKey:

@@ -34,7 +34,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         super().__init__(self._jumping)
 
     def time(self) -> float:
-        """Seconds that have passed."""
         return self._jumping.now_s
 
 

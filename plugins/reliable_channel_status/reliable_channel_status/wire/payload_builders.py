@@ -95,7 +95,6 @@ def edit(room: Room, message_id: str, text: str) -> Make:
 
 
 def deletion(room: Room, message_id: str) -> Make:
-    """Takes a message away."""
     return lambda clock, _: DeleteMessage(
         clock=clock, chat_id=room.chat_id, message_id=message_id, message_type=room.message_type
     )

@@ -95,7 +95,6 @@ class Rooms:
 
     @property
     def topics(self) -> tuple[Topic, ...]:
-        """What to listen to."""
         listed = (topic for topics in self._listed.values() for topic in topics)
         return tuple(dict.fromkeys((*self._topics, *listed)))
 

@@ -29,7 +29,6 @@ class StatusSegmentation:
         return max_total_segments
 
     def encode(self, segment: Segment) -> bytes:
-        """Write a data segment."""
         return status_pb2.SegmentMessage(
             entire_message_hash=segment.original_payload_hash,
             index=segment.index,

@@ -45,7 +45,6 @@ class WaitingMessage:
 
     @classmethod
     def decode(cls, name: str, value: bytes) -> "WaitingMessage":
-        """From the store."""
         document: dict[str, Any] = json.loads(value)
         signer = document["signer"]
         return cls(

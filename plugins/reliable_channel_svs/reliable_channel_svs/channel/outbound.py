@@ -48,7 +48,6 @@ class Outbound:
             self._timers.set(message_id, now_ms + self._interval_ms)
 
     def remove(self, message_id: str) -> OwnMessage | None:
-        """Wait no longer."""
         own = self.waiting.pop(message_id, None)
         if own is not None:
             self._recorder.delete(UNACKNOWLEDGED, message_id)
@@ -68,7 +67,6 @@ class Outbound:
         yield from self._timers.take_due(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When something is due."""
         return self._timers.next_ms()
 
     def restore(self, rows: list[Row]) -> Iterator[tuple[str, int]]:

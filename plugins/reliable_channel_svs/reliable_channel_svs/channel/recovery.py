@@ -102,7 +102,6 @@ class Recovery:
             yield place
 
     def answers(self, now_ms: int) -> Iterator[PublicationName]:
-        """What to answer now."""
         for place in self._answers.take_due(now_ms):
             self.heard(place, now_ms)
             yield place

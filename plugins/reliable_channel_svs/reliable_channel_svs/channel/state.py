@@ -77,18 +77,15 @@ class ChannelState:
         )
 
     def emit(self, event: SdsEvent) -> None:
-        """Something happened."""
         self.events.append(event)
 
     def heard_from(self, who: str) -> None:
-        """A member takes part."""
         if len(self.participants) < self.options.limits.participants:
             self.participants.add(who)
 
     def broadcast(
         self, kind: OutgoingKind, message_id: str, data: bytes, timestamp_ns: int | None = None
     ) -> None:
-        """Something goes out."""
         self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns))
 
     def send_again(self, kind: OutgoingKind, place: PublicationName) -> bool:

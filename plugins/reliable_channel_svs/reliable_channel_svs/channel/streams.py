@@ -42,7 +42,6 @@ class Stream:
     """Given up since anything was delivered."""
 
     def missing(self) -> Iterator[PublicationName]:
-        """What to look for."""
         for seq in range(self.settled + 1, min(self.known, self.settled + WINDOW) + 1):
             if seq not in self.parked:
                 yield PublicationName(*self.key, seq)

@@ -93,7 +93,6 @@ class ChannelWire:
         received: StateVector,
         lacking: Iterable[PublicationName],
     ) -> bytes:
-        """A Sync Interest."""
         names = (
             self.naming.publication(place.node, place.bootstrap_time, place.seq).encode()
             for place in lacking

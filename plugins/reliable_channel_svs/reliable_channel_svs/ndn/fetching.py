@@ -52,7 +52,6 @@ class Fetcher:
         self._open = anyio.Semaphore(options.concurrent_fetches)
 
     def want(self, known: PublicationsKnown) -> None:
-        """Fetch these too."""
         key = known.name, known.bootstrap_time
         stream = self._streams.get(key)
         if stream is None:

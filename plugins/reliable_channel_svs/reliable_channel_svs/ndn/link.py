@@ -25,9 +25,7 @@ SEND_S: Final = 5.0
 class Link(Protocol):
     """Carries packets to and from one forwarder."""
 
-    async def send(self, packet: bytes) -> None:
-        """Send one packet."""
-        ...
+    async def send(self, packet: bytes) -> None: ...
 
     async def receive(self) -> bytes:
         """The next packet.
@@ -37,9 +35,7 @@ class Link(Protocol):
         """
         ...
 
-    async def aclose(self) -> None:
-        """Close it."""
-        ...
+    async def aclose(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,6 @@ class UnixStream:
         return cls(made)
 
     async def send(self, data: bytes) -> None:
-        """Send all bytes."""
         left = memoryview(data)
         while left:
             try:
@@ -138,7 +133,6 @@ class UnixStream:
                 return data
 
     async def aclose(self) -> None:
-        """Close it."""
         anyio.notify_closing(self._socket)
         self._socket.close()
 
@@ -204,13 +198,10 @@ class StreamLink:
         return packet
 
     async def aclose(self) -> None:
-        """Close it."""
         await self._stream.aclose()
 
 
 class DatagramLink:
-    """One packet a datagram."""
-
     def __init__(self, socket: ConnectedUDPSocket) -> None:
         self._socket = socket
 
@@ -237,5 +228,4 @@ class DatagramLink:
             raise ForwarderError(f"the forwarder is gone: {error}") from error
 
     async def aclose(self) -> None:
-        """Close it."""
         await self._socket.aclose()

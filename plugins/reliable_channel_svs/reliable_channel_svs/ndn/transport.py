@@ -159,11 +159,9 @@ class NdnTransport:
         return Batch(messages, gap=f"{gone} publications cannot be had" if gone else "")
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """There is no Store."""
         raise StoreUnavailable("an NDN group has no Store", retryable=False)
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """There is no Store."""
         yield await self.by_hash([])
 
     async def handed_over(self) -> None:

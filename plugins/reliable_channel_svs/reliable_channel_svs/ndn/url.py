@@ -21,8 +21,6 @@ ALLOWED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class GroupUrl:
-    """What a URL says."""
-
     forwarder: str
     """`tcp://…`, `udp://…` or `unix://…`."""
     prefix: Name

@@ -75,7 +75,6 @@ class WatchServer:
 
     @property
     def url(self) -> str:
-        """Where the page is."""
         return f"http://{HOST}:{self._port}/{self._secret}/"
 
     async def run(
@@ -137,7 +136,6 @@ class WatchServer:
             await stream.send(answer.encode() + (b"" if is_head else body))
 
     def _found(self, request: Request) -> tuple[int, str, bytes]:
-        """Status, type and body."""
         plain = "text/plain; charset=utf-8"
         root = f"/{self._secret}/"
         names = {f"{HOST}:{self._port}", f"localhost:{self._port}"}

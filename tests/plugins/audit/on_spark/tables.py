@@ -30,7 +30,6 @@ def delivery(participant_id: str, at_ms: int, **values: object) -> Row:
 
 
 def facts(spark: SparkSession, *rows: Row) -> DataFrame:
-    """A table of facts."""
     collected = FactBatches()
     batches = [batch for name, values in rows for batch in collected.add(name, values)]
     return spark.createDataFrame(pa.Table.from_batches([*batches, *collected.rest()]), FACT)

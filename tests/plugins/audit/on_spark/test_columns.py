@@ -115,7 +115,6 @@ class _Lines(list[dict[str, Any]]):
         self.append(line | {"at_ms": at_ms, "message_hash": sha256(payload).hexdigest()})
 
     def about(self, event: str, at_ms: int, **values: Any) -> None:
-        """Another event."""
         self.append({"event": event, "at_ms": at_ms, **values})
 
     def slide(self, from_ms: int, to_ms: int) -> None:

@@ -76,7 +76,6 @@ def crafted(
 
 
 def sync(sender_id: str, second: float, **fields: Any) -> StoredMessage:
-    """A sync message."""
     return crafted(f"sync-{sender_id}-{second}", sender_id, second, content=None, **fields)
 
 

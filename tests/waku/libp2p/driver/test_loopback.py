@@ -18,7 +18,6 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Sockets need real time."""
     return str(request.param)
 
 

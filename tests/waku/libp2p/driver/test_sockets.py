@@ -28,7 +28,6 @@ BIG = bytes(range(256)) * 20_000
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Sockets need real time."""
     return str(request.param)
 
 

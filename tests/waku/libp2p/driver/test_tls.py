@@ -17,7 +17,6 @@ BIG = bytes(range(256)) * 2_000
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Sockets need real time."""
     return str(request.param)
 
 

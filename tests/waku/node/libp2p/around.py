@@ -56,7 +56,6 @@ async def asked(link: Link, protocol: str, request: bytes) -> bytes:
 
 
 async def subscribe(link: Link, topics: Sequence[str] = (TOPIC,)) -> codec.Answer:
-    """Subscribe a peer."""
     request = codec.encode_filter_request("1", FilterRequest.SUBSCRIBE, SHARD, topics)
     return codec.decode_answer(await asked(link, FILTER_SUBSCRIBE, request))
 

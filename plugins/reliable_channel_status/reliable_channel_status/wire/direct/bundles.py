@@ -47,7 +47,6 @@ class Bundle:
         return b"".join(parts)
 
     def encode(self) -> status_pb2.Bundle:
-        """Write it."""
         raw = status_pb2.Bundle(
             identity=self.identity.compressed,
             signature=self.signature,

@@ -47,14 +47,11 @@ class DataSyncMessage:
 
 @dataclass(frozen=True, slots=True)
 class DataSyncPayload:
-    """What is exchanged."""
-
     acks: tuple[bytes, ...] = ()
     requests: tuple[bytes, ...] = ()
     messages: tuple[DataSyncMessage, ...] = ()
 
     def encode(self) -> bytes:
-        """Write it."""
         return status_pb2.DataSyncPayload(
             acks=self.acks,
             requests=self.requests,

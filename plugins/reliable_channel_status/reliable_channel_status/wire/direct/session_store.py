@@ -48,7 +48,6 @@ class MemorySessionStore:
         self.tables: dict[str, dict[str, bytes]] = {name: {} for name in tables}
 
     def rows(self, table: str) -> Iterable[tuple[str, bytes]]:
-        """All rows."""
         return list(self.tables[table].items())
 
     def put(self, table: str, key: str, value: bytes) -> None:
@@ -56,7 +55,6 @@ class MemorySessionStore:
         self.tables[table][key] = value
 
     def delete(self, table: str, key: str) -> None:
-        """Delete a row."""
         self.tables[table].pop(key, None)
 
 
