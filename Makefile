@@ -31,12 +31,12 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
-demo: $(if $(AUDIT),$(SPARK_READY),$(READY)) ## five participants, a lossy network, one log, in under a minute (AUDIT=1: and its audit; Java 17 or 21)
+demo: $(if $(AUDIT),$(SPARK_READY),$(READY)) ## five participants, a lossy network, one log (AUDIT=1: and its audit; Java 17 or 21)
 	@$(if $(AUDIT),rm -rf build/demo-journals)
 	@$(BIN)/reliable-channel demo $(if $(AUDIT),--journals build/demo-journals) $(ARGS)
 	@$(if $(AUDIT),$(BIN)/reliable-channel check build/demo-journals --out build/demo-report)
 
-quick: $(READY) ## the tests of the cores and of state, in some 20 s; or those of the module FILE= (COVERAGE=1)
+quick: $(READY) ## the tests of the cores and of state, or those of the module FILE= (COVERAGE=1)
 	@tests="$(if $(FILE),$$($(BIN)/python -m tests.mirror $(FILE)),$(QUICK))" && $(PYTEST) -m "not slow" $$tests $(ARGS)$(SHOWN)
 
 test: $(READY) ## all tests but the slow ones and those of Spark and interop, on all cores (WORKERS=1; COVERAGE=1: and branch coverage)

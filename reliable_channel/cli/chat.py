@@ -83,23 +83,39 @@ def chat(
     if join is not None:
         arguments = arguments.joined(_read(join))
     with terminal_restored():
+        screen = Screen(PROMPT if sys.stdin.isatty() else "")
         if sys.stdout.isatty() and not logging.root.handlers:
-            # What the log warns of is shown in the conversation; lines between would tear it.
-            logging.getLogger("reliable_channel").addHandler(logging.NullHandler())
+            logging.getLogger("reliable_channel").addHandler(ScreenHandler(screen))
         try:
-            run(_main, arguments)
+            run(_main, arguments, screen)
         finally:
             if sys.stdin.isatty() and sys.stdout.isatty():
                 print()  # noqa: T201 - the shell's prompt begins a line of its own
 
 
-async def _main(arguments: ChannelArguments) -> None:
+class ScreenHandler(logging.Handler):
+    """Log lines in the conversation: written by another handler, they would tear it.
+
+    Records of events are dropped, because the conversation shows the events themselves.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__()
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a record."""
+        if not hasattr(record, "event"):
+            self._screen.show(Text(printable(record.getMessage()), "yellow"))
+
+
+async def _main(arguments: ChannelArguments, screen: Screen) -> None:
     async with personal_channel(arguments) as channel, anyio.create_task_group() as tasks:
-        conversation = Conversation(channel, Screen(PROMPT if sys.stdin.isatty() else ""))
+        conversation = Conversation(channel, screen)
         conversation.begin()
         tasks.start_soon(conversation.show_events)
-        if conversation.screen.is_terminal:
-            tasks.start_soon(_follow_resizes, conversation.screen)
+        if screen.is_terminal:
+            tasks.start_soon(_follow_resizes, screen)
         await conversation.read_lines()
         tasks.cancel_scope.cancel()
 

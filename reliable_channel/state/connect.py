@@ -23,8 +23,16 @@ _LONGEST_VALUE: Final = 100
 """Bytes of a channel or sender id where a name would become too long."""
 
 
-def memory_store() -> StateStore:
-    """Return the store of `memory:`, which ends with the channel."""
+def memory_store(url: str) -> StateStore:
+    """Return the store of `memory:`, which ends with the channel.
+
+    Raises:
+        ValueError: the URL has another form.
+    """
+    if url.lower() != "memory:":
+        raise ValueError(
+            f"`state` must be memory: alone (got {url!r}); sqlite:///path keeps it in a file"
+        )
     from .memory import MemoryStateStore
 
     return MemoryStateStore(outlives_channel=False)

@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Sequence
 from hashlib import sha256
 from threading import get_ident
 from typing import Final
-from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 import anyio
@@ -180,8 +179,8 @@ def named_transport(url: str, settings: WakuSettings) -> MemoryTransport:
     Raises:
         ValueError: it has no name.
     """
-    parts = urlsplit(url)
-    if not parts.netloc or parts.path or parts.query or parts.fragment:
+    name = url.partition("://")[2]
+    if not name or {*"/?#"} & {*name}:
         raise ValueError(f"`node` must be memory://name (got {url!r})")
-    network = _named.setdefault((parts.netloc, settings.content_topic), MemoryNetwork())
+    network = _named.setdefault((name, settings.content_topic), MemoryNetwork())
     return network.transport(url)

@@ -69,6 +69,14 @@ def test_a_tick_appears_at_the_message_once_it_is_acknowledged(
         assert row("^bob is here$")(rows)
 
 
+def test_what_the_log_warns_of_is_a_line_of_the_conversation(address: str, tmp_path: Path) -> None:
+    with chatting(address, "cafe\u0301", tmp_path) as (alice, _):
+        rows = alice.sees(row("^>"))
+        (warned,) = [at for at, one in enumerate(rows) if one.startswith("`channel_id` is 'cafe")]
+        (begun,) = [at for at, one in enumerate(rows) if one.startswith("channel cafe")]
+        assert warned < begun
+
+
 def test_who_and_why_and_help(address: str, tmp_path: Path) -> None:
     with chatting(address, "commands", tmp_path) as (alice, bob):
         alice.type("/who\n")

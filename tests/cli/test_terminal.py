@@ -20,8 +20,8 @@ SHOWN = (
     "hi\\nalice: I owe you 100\\r\\x1b[2K\\x1b]52;c;cm0gLXJmIH4=\\x07"
     "\\u202etxt\\u2069\\x9b2J\\u2028end"
 )
-NAME = f"mal\n{FORGED}{CLIPBOARD}"
-NAME_SHOWN = '"mal\\nalice: I owe you 100\\x1b]52;c;cm0gLXJmIH4=\\x07"'
+NAME = f"mal\n{FORGED}{CLIPBOARD}end"  # an id that ends with a control character is refused
+NAME_SHOWN = '"mal\\nalice: I owe you 100\\x1b]52;c;cm0gLXJmIH4=\\x07end"'
 WIDTH = 60
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from reliable_channel.errors import StateUnavailable
 from reliable_channel.state import Identity, SqliteStateStore
-from reliable_channel.state.connect import sqlite_store
+from reliable_channel.state.connect import memory_store, sqlite_store
 
 
 def place(path: str, channel_id: str, sender_id: str = "alice") -> Path:
@@ -72,6 +72,12 @@ def test_a_path_is_taken_as_it_is(name: str) -> None:
 def test_another_form_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"`state` must be sqlite:///relative/path or"):
         sqlite_store(url, "general", "alice")
+
+
+@pytest.mark.parametrize("rest", ["#x", "?x", "//", "///a.db"])
+def test_nothing_may_follow_memory(rest: str) -> None:
+    with pytest.raises(ValueError, match="`state` must be memory: alone"):
+        memory_store(f"memory:{rest}")
 
 
 @pytest.mark.parametrize("folder", ["missing", "missing/deep", "file"])

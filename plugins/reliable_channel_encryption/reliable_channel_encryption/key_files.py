@@ -26,14 +26,15 @@ def make_encryption(url: str, channel_id: str) -> Encryption:
     """
     parts = urlsplit(url)
     algorithm = next(name for name in CIPHERS if name == parts.scheme)
-    key, dot, context = parts.path.partition(".")
-    if dot and "/" not in parts.path:
+    text = url.partition(":")[2]
+    key, dot, context = text.partition(".")
+    if dot and "/" not in text:
         secret = Secret.from_hex(key)
         return SymmetricEncryption(
             Keyring(secret), algorithm=algorithm, context=bytes.fromhex(context)
         )
     path = Path(unquote(parts.path[1:]))
-    if parts.netloc or parts.query or parts.fragment or path == Path():
+    if parts.netloc or {*"?#"} & {*url} or path == Path():
         raise ValueError(f"`encryption` must be {ALLOWED} (got {url!r})")
     try:
         lines = path.read_text(encoding="utf-8").split("\n")

@@ -46,6 +46,10 @@ async def test_it_seals_with_the_first_key_and_opens_with_any(keys: Path, algori
     [
         ("aes-256-gcm:", "must be aes-256-gcm:///relative/path"),
         ("aes-256-gcm://keys.txt", "must be aes-256-gcm:///relative/path"),
+        ("aes-256-gcm:///keys#2", "must be aes-256-gcm:///relative/path"),
+        ("aes-256-gcm:///keys#", "must be aes-256-gcm:///relative/path"),
+        ("aes-256-gcm:///keys?", "must be aes-256-gcm:///relative/path"),
+        (f"aes-256-gcm:{64 * '0'}.00#x", "non-hexadecimal"),
         ("aes-256-gcm:///absent.txt", r"cannot be read: .*absent\.txt"),
         ("aes-256-gcm:////dev/null", "a file without keys"),
     ],
