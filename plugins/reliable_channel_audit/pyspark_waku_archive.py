@@ -12,4 +12,5 @@ class DefaultSource(ArchiveSource):
     """The format in sessions that this package did not make."""
 
     def reader(self, schema: StructType) -> Unpushed:
+        """What is stored now."""
         return Unpushed(super().reader(schema))
