@@ -340,6 +340,7 @@ def _evidence(evidence: Sequence[Evidence]) -> Iterator[str]:
         steps = [show(step) for step in each.life[:MAX_STEPS_SHOWN]]
         if len(each.life) > MAX_STEPS_SHOWN:
             steps.append(f"… {len(each.life) - MAX_STEPS_SHOWN} more in report.json")
+        steps += each.clocks
         yield f'<details id="evidence-{number}" open><summary>{escape(title)}'
         yield f"{_short(finding.detail)}</summary>"
         yield f"<p>{escape(each.path)}:{each.line}</p>" if each.path else ""

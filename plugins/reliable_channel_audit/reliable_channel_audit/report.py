@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from . import arrivals, dag_tables, figures
-from .audits import context_of, in_true_time, table
+from .audits import in_true_time, table
 from .dag_picture import draw_dag
 from .evidence import Evidence
 from .findings import Finding
@@ -93,8 +93,7 @@ def write_report(
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "report.json").write_text(as_json(found, evidence))
-    offsets = context_of(facts, None).offsets
-    ahead_ms = {whose: each.certain_ms for whose, each in offsets.items() if each.certain_ms}
+    ahead_ms = {whose: ms for whose, ms in found.clocks.items() if ms}
     true = in_true_time(facts, ahead_ms)
     came = arrivals.arrivals(true)
     made = {
