@@ -52,6 +52,8 @@ class Figure:
         return " ".join((self.of.__doc__ or "").split())
 
 
+WIDE_INCHES: Final = (10.0, 2.4)
+"""Size of a panel that fills the page with letters of the size of its text."""
 LEADING: Final = (
     Figure("delivery_by_hour", "Deliveries by hour", figures.by_hour),
     Figure("delivery_by_pair", "Deliveries by sender and receiver", figures.by_pair),
@@ -232,7 +234,7 @@ def _delays(counted: DataFrame) -> str:
         "Time from sender to log", lines, x_label="seconds", y_label="share of deliveries"
     )
     try:
-        drawn = draw([[panel]]).decode()
+        drawn = draw([[panel]], panel_inches=WIDE_INCHES).decode()
     except PlotsUnavailable as error:
         return f"<p>{escape(str(error))}</p>"
     return drawn[drawn.index("<svg") :] if lines else ""
