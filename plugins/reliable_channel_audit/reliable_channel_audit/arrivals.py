@@ -96,7 +96,7 @@ def _count(came: DataFrame, *keys: str) -> DataFrame:
 
 def by_way(counted: DataFrame) -> DataFrame:
     """How long messages took from their sender to others' logs (ms), by the way they came; and of
-    those that came after a message that refers to them, how many and how long after (`late`)."""
+    those that came after a message that refers to them, how many and how long after (late)."""
     whose = ["channel_id", "way"]
     every = counted.where("part is null and delay_ms is not null")
     missed = counted.where("missing_ms is not null")
