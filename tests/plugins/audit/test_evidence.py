@@ -101,6 +101,7 @@ def test_times_are_corrected_by_a_known_clock_and_marked_without(tmp_path: Path)
     found = check([tmp_path])
     ((whose, ahead_ms),) = found.clocks.items()
     assert whose[1] == paths[2].stem
+    assert ahead_ms is not None
     found.clocks[whose[0], paths[3].stem] = None
     shown = evidence(group, found, [tmp_path])[0]
     assert shown.clocks == [
