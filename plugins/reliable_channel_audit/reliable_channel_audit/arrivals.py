@@ -95,18 +95,18 @@ def _count(came: DataFrame, *keys: str) -> DataFrame:
 
 
 def by_way(counted: DataFrame) -> DataFrame:
-    """How long messages took from their sender to others' logs (ms), by the way they came; and how
-    long those that were missed first were missed."""
+    """How long messages took from their sender to others' logs (ms), by the way they came; and of
+    those that came after a message that refers to them, how many and how long after (late)."""
     whose = ["channel_id", "way"]
     every = counted.where("part is null and delay_ms is not null")
     missed = counted.where("missing_ms is not null")
-    missed_p50 = _levels(missed, whose, "missing_ms", {"missed_p50": 0.5})
-    sums = F.sum("deliveries").alias("missed_first")
+    late_p50 = _levels(missed, whose, "missing_ms", {"late_p50": 0.5})
+    sums = F.sum("deliveries").alias("late")
     return (
         _levels(every, whose, "delay_ms", _LEVELS, deliveries=True)
         .join(missed.groupBy(*whose).agg(sums), whose, "left")
-        .join(missed_p50, whose, "left")
-        .fillna(0, ["missed_first"])
+        .join(late_p50, whose, "left")
+        .fillna(0, ["late"])
         .orderBy(*whose)
     )
 

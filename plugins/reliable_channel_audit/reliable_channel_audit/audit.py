@@ -98,6 +98,7 @@ def verdict(
         deliveries=kinds.get("Delivery", 0),
         on_the_way=compared.on_the_way,
         behind=behind(compared),
+        clocks=context.clocks,
         judged=cases(coverage, broken),
         unknown=unknowns(coverage, context, compared.unjudged),
         without_journal=context.unheard,
@@ -131,7 +132,9 @@ def evidence(
         .select("rank", *Step._fields)
         .collect()
     )
-    return shown_by(shown, lives((Rank(row.rank), Step(*row[1:])) for row in rows), paths)
+    return shown_by(
+        shown, lives((Rank(row.rank), Step(*row[1:])) for row in rows), paths, found.clocks
+    )
 
 
 Counts = tuple[dict[str, int], list[Finding]]

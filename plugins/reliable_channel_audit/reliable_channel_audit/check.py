@@ -85,6 +85,7 @@ def judge(
         deliveries=len(deliveries),
         on_the_way=compared.on_the_way,
         behind=behind(compared),
+        clocks=context.clocks,
         judged=cases(facts[Coverage], broken),
         unknown=unknowns(facts[Coverage], context, compared.unjudged),
         without_journal=context.unheard,

@@ -14,6 +14,7 @@ from .facts import message_in
 from .findings import Finding, severity
 from .journals import Noted, Participant, lived, numbered_texts
 from .lines import LOGGED, WIRE_IN, WIRE_OUT, Line, time_text
+from .verdict import Verdict
 
 AROUND: Final = 2
 """Lines before and after a step that are shown with it."""
@@ -51,6 +52,9 @@ class Rank(IntEnum):
 
 
 Ranked = tuple[Rank, Step]
+Clocks = Mapping[tuple[str, str], int | None]
+"""`Verdict.clocks`."""
+UNCORRECTED: Final = "unknown, its times are not corrected"
 
 
 def lives_of(group: Iterable[Participant], message_ids: Collection[str]) -> dict[str, list[Step]]:
@@ -109,6 +113,9 @@ class Evidence(NamedTuple):
     around: dict[str, list[str]]
     """By path and line, the lines around it, in this journal and in the sender's."""
     life: list[Step]
+    """With times that are corrected by known clocks."""
+    clocks: list[str]
+    """How times of each participant in `life` with a wrong clock were corrected."""
     command: str
     """It shows the same again."""
 
@@ -119,12 +126,12 @@ class Evidence(NamedTuple):
 
 def evidence(
     group: Iterable[Participant],
-    findings: Iterable[Finding],
+    found: Verdict,
     paths: Sequence[str | Path],
     most: int = MAX_EVIDENCE,
 ) -> list[Evidence]:
     """Evidence for the worst findings, from the journals of `paths`."""
-    shown = worst(findings, most)
+    shown = worst(found.findings, most)
     channels, ids = {each.channel_id for each in shown}, ids_of(shown)
     ranked = (
         each
@@ -132,7 +139,7 @@ def evidence(
         if participant.channel_id in channels
         for each in steps_of(participant, ids, shown)
     )
-    return shown_by(shown, lives(ranked), paths)
+    return shown_by(shown, lives(ranked), paths, found.clocks)
 
 
 def worst(findings: Iterable[Finding], most: int = MAX_EVIDENCE) -> list[Finding]:
@@ -151,11 +158,14 @@ def ids_of(findings: Iterable[Finding]) -> set[str]:
 
 
 def shown_by(
-    findings: Iterable[Finding], lives: Mapping[str, list[Step]], paths: Sequence[str | Path]
+    findings: Iterable[Finding],
+    lives: Mapping[str, list[Step]],
+    paths: Sequence[str | Path],
+    clocks: Clocks,
 ) -> list[Evidence]:
     """Findings with the steps of their messages, and the lines around, which are read here."""
     places = " ".join(shlex.quote(str(path)) for path in paths)
-    return [_evidence(each, lives.get(each.message_id, []), places) for each in findings]
+    return [_evidence(each, lives.get(each.message_id, []), places, clocks) for each in findings]
 
 
 def show(step: Step) -> str:
@@ -177,7 +187,7 @@ def lines_around(path: str, number: int) -> list[str]:
     ]
 
 
-def _evidence(finding: Finding, steps: Sequence[Step], places: str) -> Evidence:
+def _evidence(finding: Finding, steps: Sequence[Step], places: str, clocks: Clocks) -> Evidence:
     life = [step for step in steps if step.what]
     own = [step for step in life if _whose(step) == _whose(finding)]
     at = min(own, key=lambda step: abs(step.at_ms - finding.at_ms), default=None)
@@ -194,7 +204,14 @@ def _evidence(finding: Finding, steps: Sequence[Step], places: str) -> Evidence:
     place = ("", 0) if at is None else (at.path, at.line)
     again = f" --message {finding.message_id}" if len(finding.message_id) >= SHORTEST_ID else ""
     command = f"reliable-channel check {places}{again}"
-    return Evidence(finding, severity(finding), *place, around, life, command)
+    wrong = {whose: clocks[whose] for whose in sorted(map(_whose, life)) if whose in clocks}
+    notes = [
+        f"clock of {whose[1]}: " + (UNCORRECTED if ms is None else f"corrected by {-ms:+,} ms")
+        for whose, ms in wrong.items()
+    ]
+    life = [each._replace(at_ms=each.at_ms - (wrong.get(_whose(each)) or 0)) for each in life]
+    life.sort(key=_when)
+    return Evidence(finding, severity(finding), *place, around, life, notes, command)
 
 
 def _whose(of: Finding | Step) -> tuple[str, str]:

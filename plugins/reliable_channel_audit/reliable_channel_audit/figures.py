@@ -72,9 +72,10 @@ def _delays(facts: DataFrame, *by: Column | str) -> DataFrame:
     came = table(facts, "Delivery", *MESSAGE, "sender_id", "participant_id", "at_ms", own=False)
     delay = F.col("at_ms") - F.col("accepted_ms")
     return (
-        came.join(accepted, [*MESSAGE])
+        came.where(~F.col("sender_id").eqNullSafe(F.col("participant_id")))
+        .join(accepted, [*MESSAGE])
         .groupBy(*by)
-        .agg(F.count("*").alias("deliveries"), *_levels(delay))
+        .agg(F.count("*").alias("delivered"), *_levels(delay))
     )
 
 
@@ -126,7 +127,7 @@ def repair_efficiency(facts: DataFrame) -> DataFrame:
             F.sum("requests").alias("requests"),
             F.sum("responses").alias("responses"),
         )
-        .withColumn("requests_a_loss", F.try_divide("requests", "asked_for"))
+        .withColumn("requests_per_loss", F.try_divide("requests", "asked_for"))
         .orderBy("channel_id", "participant_id")
     )
 
@@ -139,7 +140,7 @@ def overhead(facts: DataFrame) -> DataFrame:
         table(facts, "Traffic")
         .groupBy("channel_id", "kind")
         .agg(*sums)
-        .withColumn("bytes_a_message", F.try_divide("total_bytes", "messages"))
+        .withColumn("bytes_per_message", F.try_divide("total_bytes", "messages"))
         .orderBy("channel_id", "kind")
     )
 
@@ -180,8 +181,8 @@ def sync_traffic(facts: DataFrame) -> DataFrame:
             F.coalesce(F.sum("bytes"), F.lit(0)).alias("sync_bytes"),
         )
         .where("minutes > 0 or sync_messages > 0")
-        .withColumn("a_minute", F.try_divide("sync_messages", "minutes"))
-        .withColumn("bytes_a_minute", F.try_divide("sync_bytes", "minutes"))
+        .withColumn("messages_per_minute", F.try_divide("sync_messages", "minutes"))
+        .withColumn("bytes_per_minute", F.try_divide("sync_bytes", "minutes"))
         .withColumnRenamed("size", "participants")
         .drop("sync_bytes")
         .orderBy("channel_id", "participants")

@@ -75,8 +75,7 @@ details {{ border: 1px solid #e4e4e4; border-radius: 4px; padding: .4rem .7rem; 
 details:target {{ border-color: #b3001b }}
 pre {{ font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0;
   background: #f6f6f6; padding: .4rem }}
-.picture {{ overflow-x: auto }} .picture svg {{ height: auto; width: 100% }}
-.picture.wide svg {{ min-width: 40rem }}
+.picture {{ overflow-x: auto }} .picture svg {{ height: auto; width: 100%; min-width: 40rem }}
 @media (max-width: 640px) {{
   table.rows, .rows tbody, .rows tr, .rows td {{ display: block; padding: 0 }}
   .rows tr.head {{ display: none }}
@@ -132,9 +131,9 @@ def page(
         *_promises(found),
         *_matrix(found, cases),
         *_findings(found, evidence),
-        *_evidence(evidence),
         *sections,
         *_set_aside(found),
+        *_evidence(evidence),
     ]
     return PAGE.format(title="What happened in the channel", body="\n".join(body))
 
@@ -213,7 +212,7 @@ def _judged(found: Verdict, subject: Subject) -> Iterator[str]:
         "not monitored": ", ".join(name for _, name in found.without_journal[:5]),
         "due after": f"{subject.settle_ms / 1000:g} s",
         "journals": ", ".join(subject.formats),
-        "seed": options.get("seed", "none recorded"),
+        "seed": options.get("seed", ""),
         "judged by": subject.version,
     }
     cells = (f"<div><b>{name}</b>{escape(value)}</div>" for name, value in facts.items() if value)
@@ -287,7 +286,7 @@ def _timeline(buckets: Sequence[TimeBucket]) -> Iterator[str]:
     if drawn:
         yield "<h2>Latency over time</h2>"
         yield '<p class="about">From the sender to the logs of others, by when it was accepted.</p>'
-        yield f'<div class="picture wide">{drawn}</div>{LEGEND}'
+        yield f'<div class="picture">{drawn}</div>{LEGEND}'
 
 
 def _findings(found: Verdict, evidence: Sequence[Evidence]) -> Iterator[str]:
@@ -301,7 +300,8 @@ def _findings(found: Verdict, evidence: Sequence[Evidence]) -> Iterator[str]:
     for finding in found.findings:
         by_severity[severity(finding)].append(finding)
     total = sum(found.broken.values())
-    yield f'<h2>Findings</h2><p class="about">{total:,} in all, the worst first.</p>'
+    about = f"{total:,} in all, the worst first, with times by the clocks of the journals."
+    yield f'<h2>Findings</h2><p class="about">{about}</p>'
     columns = ["promise", "participant", "message", "since", "what", "evidence"]
     head = "".join(f"<th>{name}</th>" for name in columns)
     for rank, findings in sorted(by_severity.items()):
@@ -337,6 +337,7 @@ def _evidence(evidence: Sequence[Evidence]) -> Iterator[str]:
         steps = [show(step) for step in each.life[:MAX_STEPS_SHOWN]]
         if len(each.life) > MAX_STEPS_SHOWN:
             steps.append(f"… {len(each.life) - MAX_STEPS_SHOWN} more in report.json")
+        steps += each.clocks
         yield f'<details id="evidence-{number}" open><summary>{escape(title)}'
         yield f"{_short(finding.detail)}</summary>"
         yield f"<p>{escape(each.path)}:{each.line}</p>" if each.path else ""

@@ -86,7 +86,13 @@ class Panel:
     """A short remark within the diagram, such as what is absent."""
 
 
-def draw(rows: Sequence[Sequence[Panel]], *, title: str = "", to: Format = "svg") -> bytes:
+def draw(
+    rows: Sequence[Sequence[Panel]],
+    *,
+    title: str = "",
+    to: Format = "svg",
+    panel_inches: tuple[float, float] = PANEL_INCHES,
+) -> bytes:
     """Draw panels in rows, and a legend below; the panels of a row share their y axis.
 
     Raises:
@@ -106,11 +112,11 @@ def draw(rows: Sequence[Sequence[Panel]], *, title: str = "", to: Format = "svg"
 
     columns = max(map(len, rows))
     lines = {line.label: line for row in rows for panel in row for line in panel.lines}
-    width, inner = _spread(columns, PANEL_INCHES[0], _BESIDE_INCHES, _LEFT_INCHES, _RIGHT_INCHES)
+    width, inner = _spread(columns, panel_inches[0], _BESIDE_INCHES, _LEFT_INCHES, _RIGHT_INCHES)
     in_a_row = max(1, int(width / _LEGEND_COLUMN_INCHES))
     foot = _BELOW_INCHES + _LEGEND_ROW_INCHES * -(-len(lines) // in_a_row)
     head = _HEAD_INCHES + (_TITLE_INCHES if title else 0)
-    height, outer = _spread(len(rows), PANEL_INCHES[1], _BETWEEN_INCHES, foot, head)
+    height, outer = _spread(len(rows), panel_inches[1], _BETWEEN_INCHES, foot, head)
     with matplotlib.rc_context(_STYLE):
         figure = Figure((width, height))
         grid = figure.subplots(

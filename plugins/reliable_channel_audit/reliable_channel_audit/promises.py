@@ -68,6 +68,12 @@ class Context:
         self.lives = lives
         self.offsets = offsets
         self.ahead_ms = defaultdict(int, {each: of.certain_ms for each, of in offsets.items()})
+        self.clocks = {
+            each: None if of.why else of.certain_ms
+            for each, of in offsets.items()
+            if of.why or of.certain_ms
+        }
+        """How far wrong clocks are ahead (ms); None if that is unknown."""
         self.unheard = without_journal(lives, heard)
         """Channel and name of each participant that was heard and left no journal."""
         self.partial = {channel_id for channel_id, _ in self.unheard}

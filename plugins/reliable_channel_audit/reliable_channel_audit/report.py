@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from . import arrivals, dag_tables, figures
-from .audits import context_of, in_true_time, table
+from .audits import in_true_time, table
 from .dag_picture import draw_dag
 from .evidence import Evidence
 from .findings import Finding
@@ -51,6 +51,8 @@ class Figure:
         return " ".join((self.of.__doc__ or "").split())
 
 
+WIDE_INCHES: Final = (10.0, 2.4)
+"""Size of a panel that fills the page with letters of the size of its text."""
 LEADING: Final = (
     Figure("delivery_by_hour", "Deliveries by hour", figures.by_hour),
     Figure("delivery_by_pair", "Deliveries by sender and receiver", figures.by_pair),
@@ -92,8 +94,7 @@ def write_report(
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "report.json").write_text(as_json(found, evidence))
-    offsets = context_of(facts, None).offsets
-    ahead_ms = {whose: each.certain_ms for whose, each in offsets.items() if each.certain_ms}
+    ahead_ms = {whose: ms for whose, ms in found.clocks.items() if ms}
     true = in_true_time(facts, ahead_ms)
     came = arrivals.arrivals(true)
     made = {
@@ -231,7 +232,7 @@ def _delays(counted: DataFrame) -> str:
         "Time from sender to log", lines, x_label="seconds", y_label="share of deliveries"
     )
     try:
-        drawn = draw([[panel]]).decode()
+        drawn = draw([[panel]], panel_inches=WIDE_INCHES).decode()
     except PlotsUnavailable as error:
         return f"<p>{escape(str(error))}</p>"
     return drawn[drawn.index("<svg") :] if lines else ""

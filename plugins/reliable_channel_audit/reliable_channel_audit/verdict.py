@@ -61,6 +61,8 @@ class Verdict:
     on_the_way: int = 0
     """Pairs of message and participant for which it is too early to say."""
     behind: list[Behind] = field(default_factory=list)
+    clocks: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    """By channel and participant how far a wrong clock is ahead for certain (ms); None: unknown."""
     judged: dict[str, int] = field(default_factory=dict)
     """How many cases each audit looked at."""
     unknown: dict[str, str] = field(default_factory=dict)
@@ -109,6 +111,7 @@ class Verdict:
         values["findings"] = [
             each._asdict() | {"severity": severity(each)} for each in self.findings
         ]
+        values["clocks"] = [[*whose, ms] for whose, ms in sorted(self.clocks.items())]
         values["behind"] = [each._asdict() for each in self.behind]
         values["misbehaviour"] = dict(sorted(self.misbehaviour.items()))
         values["set_aside"] = [each._asdict() for each in self.set_aside]

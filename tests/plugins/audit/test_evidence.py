@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from reliable_channel_audit.check import check
-from reliable_channel_audit.evidence import MAX_STEPS, evidence, lives_of, show
+from reliable_channel_audit.evidence import MAX_STEPS, UNCORRECTED, evidence, lives_of, show
 from reliable_channel_audit.findings import Audit, severity
 from reliable_channel_audit.journals import group_of, journal_files
 
@@ -46,7 +46,7 @@ def test_the_worst_come_first_each_message_once(tmp_path: Path) -> None:
     plant("missing", paths[1], seed=1)
     plant("acknowledged and lost", paths[2], seed=3)
     group = group_of(journal_files([tmp_path])).participants
-    shown = evidence(group, check([tmp_path]).findings, [tmp_path], 10)
+    shown = evidence(group, check([tmp_path]), [tmp_path], 10)
     assert [each.severity for each in shown] == [0, 1, 4]
     assert shown[0].path == str(paths[2])
     assert shown[0].finding.detail == "acknowledged, and no other participant has it"
@@ -61,7 +61,7 @@ def test_what_is_about_no_message_has_the_place_where_it_began(tmp_path: Path) -
     path = write_group(tmp_path)[1]
     plant("clock jump", path, seed=1)
     group = group_of(journal_files([tmp_path])).participants
-    (shown,) = evidence(group, check([tmp_path]).findings, [tmp_path])
+    (shown,) = evidence(group, check([tmp_path]), [tmp_path])
     line = json.loads(path.read_text().splitlines()[shown.line - 1])
     assert (shown.path, line["at_ms"]) == (str(path), shown.finding.at_ms)
     assert shown.command == f"reliable-channel check {tmp_path}"
@@ -71,7 +71,7 @@ def test_a_participant_that_has_nothing_of_a_message_is_shown_at_its_time(tmp_pa
     path = write_group(tmp_path)[1]
     plant("missing", path, seed=1)
     group = group_of(journal_files([tmp_path])).participants
-    (shown,) = evidence(group, check([tmp_path]).findings, [tmp_path])
+    (shown,) = evidence(group, check([tmp_path]), [tmp_path])
     lines = [json.loads(line)["at_ms"] for line in path.read_text().splitlines()]
     assert shown.path == str(path)
     assert lines[shown.line - 2] < shown.finding.at_ms <= lines[shown.line - 1]
@@ -83,10 +83,33 @@ def test_of_a_large_group_the_participant_of_the_finding_is_shown(tmp_path: Path
     *_, path = write_group(tmp_path, participants=200, messages=10, loss=0, bloom=None)
     ((_, _, message_id),) = plant("received twice", path, seed=1)
     group = group_of(journal_files([tmp_path])).participants
-    (shown,) = evidence(group, check([tmp_path]).findings, [tmp_path])
+    (shown,) = evidence(group, check([tmp_path]), [tmp_path])
     assert len(shown.life) == MAX_STEPS < 600 - 3
     own = [step.what for step in shown.life if step.participant_id == path.stem]
     assert own.count("received by the application") == 2
     assert "accepted, and entered the log of its sender" in {step.what for step in shown.life}
     assert shown.path == str(path)
     assert message_id in shown.command
+
+
+def test_times_are_corrected_by_a_known_clock_and_marked_without(tmp_path: Path) -> None:
+    paths = write_group(tmp_path, participants=6)
+    plant("missing", paths[1], seed=1)
+    group = group_of(journal_files([tmp_path])).participants
+    (before,) = evidence(group, check([tmp_path]), [tmp_path])
+    plant("wrong clock", paths[2], seed=1)
+    found = check([tmp_path])
+    ((whose, ahead_ms),) = found.clocks.items()
+    assert whose[1] == paths[2].stem
+    assert ahead_ms is not None
+    found.clocks[whose[0], paths[3].stem] = None
+    shown = evidence(group, found, [tmp_path])[0]
+    assert shown.clocks == [
+        f"clock of {paths[2].stem}: corrected by -{ahead_ms:,} ms",
+        f"clock of {paths[3].stem}: {UNCORRECTED}",
+    ]
+    assert before.clocks == []
+    least_ms = {(step.path, step.line): step.at_ms for step in before.life}
+    late_ms = [step.at_ms - least_ms[step.path, step.line] for step in shown.life]
+    assert set(late_ms) == {0, 15_000 - ahead_ms}
+    assert shown.life == sorted(shown.life, key=lambda step: step.at_ms)

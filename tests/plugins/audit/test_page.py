@@ -50,7 +50,7 @@ def test_each_finding_leads_to_its_evidence(tmp_path: Path) -> None:
     ((_, _, message_id),) = plant("missing", paths[1], seed=1)
     found = check([tmp_path])
     group = group_of(journal_files([tmp_path])).participants
-    text = shown(found, evidence(group, found.findings, [tmp_path]))
+    text = shown(found, evidence(group, found, [tmp_path]))
     assert '<h1 class="broken">' in text
     assert f'title="{message_id}"' in text
     links = re.findall(r'href="#([\w-]+)"', text)

@@ -168,7 +168,7 @@ def _checked(paths: list[Path], settle_ms: int | None) -> "tuple[Verdict, list[E
     if not verdict.findings:
         return verdict, []
     group = group_of(journal_files(paths)).participants
-    return verdict, evidence(group, verdict.findings, paths)
+    return verdict, evidence(group, verdict, paths)
 
 
 def _reported(
@@ -213,7 +213,7 @@ def _explain(paths: list[Path], message_id: str, *, as_json: bool) -> ExitCode:
         steps = {each: [step._asdict() for step in life] for each, life in lives.items()}
         out.print_json(json.dumps(steps), ensure_ascii=True)
     for each, life in () if as_json else lives.items():
-        say(printable(each))
+        say(printable(f"{each}, times by each participant's own clock"))
         for step in life:
             echo(f"  {show(step)}")
     if not lives:

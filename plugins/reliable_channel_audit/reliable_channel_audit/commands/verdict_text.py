@@ -36,6 +36,8 @@ def tell_evidence(evidence: "list[Evidence]") -> None:
             echo(f"  {show(step)}")
         if len(each.life) > MAX_STEPS:
             echo(f"  … and {counted(len(each.life) - MAX_STEPS, 'more step')}", style="dim")
+        for note in each.clocks:
+            echo(f"  {note}", style="dim")
         for where, lines in each.around.items():
             echo(f"  around {where}", style="dim")
             for line in lines:

@@ -52,7 +52,7 @@ def test_by_way_and_its_curve(spark: SparkSession, here: DataFrame) -> None:
     ]
     schema = (
         "channel_id string, way string, deliveries long, p50 long, p90 long, p99 long, max long, "
-        "missed_first long, missed_p50 long"
+        "late long, late_p50 long"
     )
     found = by_way(counted)
     assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)

@@ -70,7 +70,7 @@ def test_every_planted_fault_is_found_as_check_finds_it(
     assert set(found.broken) == {each.value for each in Audit}
     shown = audit.evidence(spark, found, [tmp_path], partitions=partitions)
     group = group_of(journal_files([tmp_path])).participants
-    assert shown == evidence(group, found.findings, [tmp_path])
+    assert shown == evidence(group, found, [tmp_path])
     assert len(shown) == MAX_EVIDENCE
     assert all(each.line for each in shown)
 
@@ -94,7 +94,7 @@ def test_evidence_of_a_large_group_is_that_of_check(spark: SparkSession, tmp_pat
     found = check([tmp_path])
     group = group_of(journal_files([tmp_path])).participants
     (shown,) = audit.evidence(spark, found, [tmp_path], partitions=3)
-    assert [shown] == evidence(group, found.findings, [tmp_path])
+    assert [shown] == evidence(group, found, [tmp_path])
     assert len(shown.life) == MAX_STEPS
 
 

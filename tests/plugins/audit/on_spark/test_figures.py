@@ -46,7 +46,7 @@ def test_repair_efficiency(spark: SparkSession) -> None:
     expected = [("alice", 2, 4, 2, 2.0), ("bob", 0, 0, 1, None)]
     schema = (
         "participant_id string, asked_for long, requests long, responses long, "
-        "requests_a_loss double"
+        "requests_per_loss double"
     )
     assertDataFrameEqual(
         figures.repair_efficiency(given).drop("channel_id"),
@@ -72,7 +72,7 @@ def test_overhead(spark: SparkSession) -> None:
     schema = (
         "channel_id string, kind string, messages long, total_bytes long, content_bytes long, "
         "bloom_filter_bytes long, repair_request_bytes long, causal_history_bytes long, "
-        "bytes_a_message double"
+        "bytes_per_message double"
     )
     assertDataFrameEqual(
         figures.overhead(facts(spark, *given)),
@@ -100,3 +100,19 @@ def test_late_joiners(spark: SparkSession) -> None:
     assertDataFrameEqual(
         figures.late_joiners(given), spark.createDataFrame(expected, schema), ignoreNullable=True
     )
+
+
+def test_what_a_sender_gets_back_after_a_loss_of_state_is_no_delivery_to_others(
+    spark: SparkSession,
+) -> None:
+    given = facts(
+        spark,
+        delivery("alice", 1_000, first_segment_id="m"),
+        delivery("alice", 9_000, life=1, source="store"),
+        delivery("bob", 1_010, source="live"),
+    )
+    expected = [("alice", "bob", 1, 10, 10)]
+    schema = "sender_id string, receiver_id string, delivered long, p50 long, max long"
+    found = figures.by_pair(given).drop("channel_id", "p90", "p99")
+    assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)
+    assert figures.by_hour(given).collect()[0].delivered == 1

@@ -13,8 +13,8 @@ from .tables import Row, fact, facts
 
 MINUTE_MS = 60_000
 COLUMNS = (
-    "channel_id string, participants long, minutes double, sync_messages long, a_minute double, "
-    "bytes_a_minute double"
+    "channel_id string, participants long, minutes double, sync_messages long, "
+    "messages_per_minute double, bytes_per_minute double"
 )
 
 
