@@ -1,6 +1,7 @@
 """The conversation in one open channel: what its verbs know, and how they reach the runtime."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from itertools import count
 from typing import Final
 
@@ -10,7 +11,7 @@ from ..errors import NoAnswer, NotAcknowledged
 from ..events import AnyEvent, MessageAcknowledged, MessageReceived
 from ..options import ChannelOptions
 from ..runtime import Runtime
-from .acknowledging import Outcomes, Request
+from .acknowledging import Outcome, Outcomes, Request
 from .asking import Asking, Heard, OpenQuestion
 from .envelope import UnreadableEnvelope, decode, encode, is_envelope
 from .presence import Presence
@@ -73,18 +74,21 @@ class Conversation:
             checked_name("idempotency_key", idempotency_key)
         with resources_named(f"channel {self._channel_id!r} cannot send"):
             accepted = await self.runtime.send(payload, idempotency_key)
-        return Request(accepted.request_id, accepted.message_ids, self.acknowledged)
+        unacknowledged = self.runtime.engine.core.unacknowledged
+        is_pending = any(one in unacknowledged for one in accepted.message_ids)
+        outcome = self._outcomes.of(accepted.message_ids[0], is_pending=is_pending)
+        wait = partial(self._acknowledged, outcome)
+        return Request(accepted.request_id, accepted.message_ids, wait)
 
-    async def acknowledged(self, request: Request, within_s: float | None) -> None:
+    async def _acknowledged(
+        self, outcome: Outcome, request: Request, within_s: float | None
+    ) -> None:
         """Wait for the result of a request.
 
         Raises:
             NotAcknowledged: not in time, or it failed.
             ChannelClosed: the channel was closed first.
         """
-        unacknowledged = self.runtime.engine.core.unacknowledged
-        is_pending = any(one in unacknowledged for one in request.message_ids)
-        outcome = self._outcomes.of(request.message_id, is_pending=is_pending)
         if not await outcome.wait(within_s):
             late = f"within {within_s:g} s: {self._why(request)}"
             raise NotAcknowledged(request.message_id, late)

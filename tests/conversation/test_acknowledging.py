@@ -76,6 +76,19 @@ async def test_closing_the_channel_ends_the_wait(channels: Channels) -> None:
         await alice.stop()
 
 
+async def test_a_request_keeps_its_failure_however_many_results_come_later(
+    channels: Channels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acknowledging, "RESULTS_LIMIT", 2)
+    alice, _ = await channels.open("alice", "bob", preset="auto")
+    request = await alice.channel.send(b"one")
+    assert await alice.channel.cancel(request)
+    for payload in (b"two", b"three", b"four"):
+        await alice.channel.send(payload, wait="acknowledged", within_s=60)
+    with pytest.raises(NotAcknowledged, match="cancelled"):
+        await request.acknowledged()
+
+
 def test_results_are_bounded_and_a_held_one_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acknowledging, "RESULTS_LIMIT", 2)
     outcomes = Outcomes()
