@@ -7,7 +7,7 @@ from typing import Final
 
 from .._arguments import checked_name
 from .._resources import resources_named
-from ..errors import NoAnswer, NotAcknowledged
+from ..errors import ChannelClosed, NoAnswer, NotAcknowledged
 from ..events import AnyEvent, MessageAcknowledged, MessageReceived
 from ..options import ChannelOptions
 from ..runtime import Runtime
@@ -70,6 +70,7 @@ class Conversation:
 
     async def send(self, payload: bytes, idempotency_key: str | None) -> Request:
         """Accept a message, unless one was under this key before."""
+        self._check_open()
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)
         with resources_named(f"channel {self._channel_id!r} cannot send"):
@@ -95,7 +96,16 @@ class Conversation:
         if outcome.event is not None:
             if not isinstance(outcome.event, MessageAcknowledged):
                 raise NotAcknowledged(request.message_id, f"and failed: {outcome.event.reason}")
-            await self.runtime.confirm(outcome.event)
+            await self.confirm(outcome.event)
+
+    async def confirm(self, event: AnyEvent) -> None:
+        """Confirm an event; a closed channel has no task that would write that."""
+        if not self.is_closed:
+            await self.runtime.confirm(event)
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise ChannelClosed(f"channel {self._channel_id!r} is closed")
 
     # -- questions ---------------------------------------------------------------------------------
 
@@ -125,13 +135,21 @@ class Conversation:
         """Answer a question of another participant, once."""
         payload = encode(heard.envelope.question_id, content, heard.event.sender_id)
         request = await self.send(payload, _answer_key(heard))
-        await self.ignore(heard)
+        await self._handled(heard)
         return request
 
     async def ignore(self, heard: Heard) -> None:
-        """Confirm a question."""
+        """Confirm a question.
+
+        Raises:
+            ChannelClosed: the channel was closed.
+        """
+        self._check_open()
+        await self._handled(heard)
+
+    async def _handled(self, heard: Heard) -> None:
         self.asking.done(heard)
-        await self.runtime.confirm(heard.event)
+        await self.confirm(heard.event)
 
     async def next_question(self) -> Heard:
         """Wait for a question that this participant has not answered.

@@ -179,7 +179,7 @@ class Answers(Reader[Answer[T]], Generic[T]):
         while True:
             while question.answers:
                 event, envelope = question.answers.popleft()
-                await conversation.runtime.confirm(event)
+                await conversation.confirm(event)
                 for content in self._view.decoded(event, envelope.content):
                     return Answer(content, event)
             left_s = self._until_s - anyio.current_time()

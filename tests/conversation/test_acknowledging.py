@@ -1,10 +1,13 @@
 """Waiting for the result of a request."""
 
+from pathlib import Path
+from typing import Any
+
 import anyio
 import pytest
 
 from pytest_reliable_channel.channels import Channels
-from reliable_channel import MessageAcknowledged
+from reliable_channel import MessageAcknowledged, ReliableChannel
 from reliable_channel.conversation import acknowledging
 from reliable_channel.conversation.acknowledging import Outcomes
 from reliable_channel.errors import ChannelClosed, NotAcknowledged
@@ -61,6 +64,19 @@ async def test_a_repeated_send_waits_across_a_restart(channels: Channels) -> Non
     await alice.restart()
     await alice.channel.send(b"one", idempotency_key="k", wait="acknowledged", within_s=0)
     assert bob.log.count(b"one") == 1
+
+
+async def test_a_result_is_there_after_closing(tmp_path: Path) -> None:
+    names: dict[str, Any] = {"channel_id": "c", "preset": "auto"}
+    state = f"sqlite:///{tmp_path}/alice.db"
+    async with ReliableChannel("memory://after", sender_id="bob", **names):
+        alice = ReliableChannel("memory://after", sender_id="alice", state=state, **names)
+        async with alice, alice.events(confirm=False) as events:
+            request = await alice.send(b"one")
+            while not isinstance(await anext(events), MessageAcknowledged):
+                pass
+        with anyio.fail_after(60):
+            await request.acknowledged()
 
 
 async def test_closing_the_channel_ends_the_wait(channels: Channels) -> None:

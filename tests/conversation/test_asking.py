@@ -260,6 +260,18 @@ async def test_closing_the_channel_ends_every_wait(channels: Channels) -> None:
     assert sorted(ended) == ["ask", "questions"]
 
 
+async def test_a_closed_channel_takes_no_answer(channels: Channels) -> None:
+    alice, bob = await channels.open("alice", "bob", **AUTO)
+    await alice.send(encode(bytes(16), b"hello"))
+    question = await anext(bob.channel.questions())
+    await bob.stop()
+    with anyio.fail_after(60):
+        with pytest.raises(ChannelClosed, match="closed"):
+            await question.answer(b"late")
+        with pytest.raises(ChannelClosed, match="closed"):
+            await question.ignore()
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_loss_and_kills_lose_no_answer_and_double_none(
     seed: int, channels: Channels, virtual_time: None
