@@ -53,6 +53,11 @@ class OpenQuestion:
             self.arrived.notify()
         return True
 
+    def close(self) -> None:
+        """End the wait for answers."""
+        self.is_closed = True
+        self.arrived.notify()
+
 
 class Asking:
     """The open questions of one channel."""
@@ -68,7 +73,8 @@ class Asking:
         self._taken: set[str] = set()
         """Message ids of questions that were handed out and are neither answered nor ignored."""
         self._is_answering = False
-        self._arrived = Notifier()
+        self.arrived: Final = Notifier()
+        """A question came, or a reader was closed."""
         self._is_closed = False
 
     def note(self, event: AnyEvent) -> None:
@@ -101,16 +107,16 @@ class Asking:
         """Keep questions unconfirmed until they are answered."""
         self._is_answering = True
 
-    async def next(self) -> Heard:
+    async def next(self, is_closed: Callable[[], bool]) -> Heard:
         """Wait for a question, and take it.
 
         Raises:
-            StopAsyncIteration: the channel was closed.
+            StopAsyncIteration: the channel was closed, or the reader that asks.
         """
-        while not self._waiting:
-            if self._is_closed:
+        while not self._waiting or is_closed():
+            if self._is_closed or is_closed():
                 raise StopAsyncIteration
-            await self._arrived.wait()
+            await self.arrived.wait()
         message_id, heard = self._waiting.popitem(last=False)
         self._waiting_bytes -= len(heard.event.content)
         self._taken.add(message_id)
@@ -131,7 +137,7 @@ class Asking:
             self._waiting_bytes -= len(dropped.event.content)
             if self._is_answering:
                 self._emit(QuestionDropped(dropped.event.message_id, dropped.event.sender_id))
-        self._arrived.notify_one()
+        self.arrived.notify()  # all, because the first may have been cancelled in this turn
 
     # -- questions of this participant -------------------------------------------------------------
 
@@ -165,7 +171,6 @@ class Asking:
     def close(self) -> None:
         """End all waiting, because the channel was closed."""
         self._is_closed = True
-        self._arrived.notify()
+        self.arrived.notify()
         for question in self._open.values():
-            question.is_closed = True
-            question.arrived.notify()
+            question.close()

@@ -1,6 +1,6 @@
 """The conversation in one open channel: what its verbs know, and how they reach the runtime."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from itertools import count
 from typing import Final
@@ -151,14 +151,14 @@ class Conversation:
         self.asking.done(heard)
         await self.confirm(heard.event)
 
-    async def next_question(self) -> Heard:
+    async def next_question(self, is_closed: Callable[[], bool]) -> Heard:
         """Wait for a question that this participant has not answered.
 
         Raises:
-            StopAsyncIteration: the channel was closed.
+            StopAsyncIteration: the channel was closed, or the reader that asks.
         """
         while True:
-            heard = await self.asking.next()
+            heard = await self.asking.next(is_closed)
             if self.runtime.engine.accepted_before(_answer_key(heard)) is None:
                 return heard
             await self.ignore(heard)  # the process ended between the answer and its confirmation

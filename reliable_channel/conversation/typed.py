@@ -145,16 +145,16 @@ class Questions(Reader[Question[T]], Generic[T]):
 
     async def __anext__(self) -> Question[T]:
         """Wait for the next question."""
-        while not self._is_closed:
-            heard = await self._view.conversation.next_question()
+        while True:
+            heard = await self._view.conversation.next_question(lambda: self._is_closed)
             for content in self._view.decoded(heard.event, heard.envelope.content):
                 return Question(content, heard.event, heard, self._view)
             await self._view.conversation.ignore(heard)
-        raise StopAsyncIteration
 
     async def aclose(self) -> None:
         """End the reader; questions that it handed out can still be answered."""
         self._is_closed = True
+        self._view.conversation.asking.arrived.notify()
 
 
 class Answers(Reader[Answer[T]], Generic[T]):
@@ -178,10 +178,12 @@ class Answers(Reader[Answer[T]], Generic[T]):
         conversation, question = self._view.conversation, await self._asked()
         while True:
             while question.answers:
-                event, envelope = question.answers.popleft()
+                heard = event, envelope = question.answers[0]
                 await conversation.confirm(event)
-                for content in self._view.decoded(event, envelope.content):
-                    return Answer(content, event)
+                if question.answers and question.answers[0] is heard:  # else it was closed
+                    question.answers.popleft()
+                    for content in self._view.decoded(event, envelope.content):
+                        return Answer(content, event)
             left_s = self._until_s - anyio.current_time()
             if left_s <= 0 or question.is_closed:
                 await self.aclose()
@@ -191,7 +193,7 @@ class Answers(Reader[Answer[T]], Generic[T]):
     async def aclose(self) -> None:
         """End the wait: further answers are late."""
         if self._question is not None:
-            self._question.is_closed = True
+            self._question.close()
             self._view.conversation.asking.close_question(self._question_id)
 
     async def first(self) -> Answer[T]:
@@ -213,10 +215,9 @@ class Answers(Reader[Answer[T]], Generic[T]):
         if self._question is None:
             conversation = self._view.conversation
             self._until_s = anyio.current_time() + self._within_s
-            self._question_id, self._question = conversation.open_question(self._key)
-            self.request = await conversation.ask(
-                self._question_id, self._payload, self._question, self._key
-            )
+            question_id, question = conversation.open_question(self._key)
+            self.request = await conversation.ask(question_id, self._payload, question, self._key)
+            self._question_id, self._question = question_id, question
         return self._question
 
 
