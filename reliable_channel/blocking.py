@@ -118,6 +118,7 @@ class BlockingQuestion(Generic[T]):
         self._opened = opened
         self._question = question
         self.content: Final = question.content
+        self.message_id: Final = question.message_id
         self.sender_id: Final = question.sender_id
         self.event: Final = question.event
 

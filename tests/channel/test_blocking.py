@@ -146,6 +146,7 @@ def test_the_verbs_without_async() -> None:
 
         def answer() -> None:
             for question in bob.typed(json(str)).questions():
+                assert question.message_id == question.event.message_id
                 request = question.answer(f"{question.sender_id} asked {question.content}")
                 assert request.message_ids
                 return
