@@ -19,8 +19,6 @@ QUESTIONS_LIMIT: Final = 1_000
 """Questions that wait to be answered; the oldest are dropped beyond."""
 QUESTIONS_LIMIT_BYTES: Final = 16 * 1024 * 1024
 """The same for their payloads."""
-
-
 ANSWERS_LIMIT: Final = 1_000
 """Answers to one question; further ones are late."""
 
@@ -70,8 +68,6 @@ class Asking:
         self._waiting: OrderedDict[str, Heard] = OrderedDict()
         """Questions that no reader has taken, by message id."""
         self._waiting_bytes = 0
-        self._taken: set[str] = set()
-        """Message ids of questions that were handed out and are neither answered nor ignored."""
         self._is_answering = False
         self.arrived: Final = Notifier()
         """A question came, or a reader was closed."""
@@ -95,11 +91,14 @@ class Asking:
         """Return whether only a question's or an answer's reader may confirm an event."""
         if not isinstance(event, MessageReceived) or not is_envelope(event.content):
             return False
-        if self._is_answering and (
-            event.message_id in self._waiting or event.message_id in self._taken
-        ):
-            return True
-        return any(heard.event == event for one in self._open.values() for heard in one.answers)
+        try:
+            envelope = decode(event.content)
+        except UnreadableEnvelope:
+            return False
+        if not envelope.asker_id:
+            return self._is_answering
+        question = self._open.get(envelope.question_id)
+        return question is not None and any(heard.event == event for heard in question.answers)
 
     # -- questions of others -----------------------------------------------------------------------
 
@@ -117,14 +116,9 @@ class Asking:
             if self._is_closed or is_closed():
                 raise StopAsyncIteration
             await self.arrived.wait()
-        message_id, heard = self._waiting.popitem(last=False)
+        _, heard = self._waiting.popitem(last=False)
         self._waiting_bytes -= len(heard.event.content)
-        self._taken.add(message_id)
         return heard
-
-    def done(self, heard: Heard) -> None:
-        """A question was answered or ignored: it may be confirmed."""
-        self._taken.discard(heard.event.message_id)
 
     def _question(self, heard: Heard) -> None:
         event = heard.event

@@ -135,7 +135,7 @@ class Conversation:
         """Answer a question of another participant, once."""
         payload = encode(heard.envelope.question_id, content, heard.event.sender_id)
         request = await self.send(payload, _answer_key(heard))
-        await self._handled(heard)
+        await self.confirm(heard.event)
         return request
 
     async def ignore(self, heard: Heard) -> None:
@@ -145,10 +145,6 @@ class Conversation:
             ChannelClosed: the channel was closed.
         """
         self._check_open()
-        await self._handled(heard)
-
-    async def _handled(self, heard: Heard) -> None:
-        self.asking.done(heard)
         await self.confirm(heard.event)
 
     async def next_question(self, is_closed: Callable[[], bool]) -> Heard:
