@@ -331,7 +331,8 @@ class TypedChannel(Generic[T]):
                 await question.answer(b"half past six")
 
         Several loops of a program share the questions. With `state` a question that was neither
-        answered nor ignored comes again after a restart, and no question is answered twice. At
+        answered nor ignored comes again after a restart, and no question is answered twice. Call
+        it before you read events or messages: until then, their readers confirm questions. At
         most 1,000 questions wait; beyond that the oldest becomes `QuestionDropped`.
 
         Raises:
