@@ -33,7 +33,8 @@ class Heard(NamedTuple):
 class OpenQuestion:
     """A question of this participant, while it waits for answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, question_id: bytes) -> None:
+        self.question_id: Final = question_id
         self.answers: deque[Heard] = deque()
         """Answers that were not handed out yet."""
         self.arrived: Final = Notifier()
@@ -68,7 +69,8 @@ class Asking:
         self._waiting: OrderedDict[str, Heard] = OrderedDict()
         """Questions that no reader has taken, by message id."""
         self._waiting_bytes = 0
-        self._is_answering = False
+        self.is_answering = False
+        """True if questions stay unconfirmed until they are answered."""
         self.arrived: Final = Notifier()
         """A question came, or a reader was closed."""
         self._is_closed = False
@@ -96,15 +98,11 @@ class Asking:
         except UnreadableEnvelope:
             return False
         if not envelope.asker_id:
-            return self._is_answering
+            return self.is_answering
         question = self._open.get(envelope.question_id)
         return question is not None and any(heard.event == event for heard in question.answers)
 
     # -- questions of others -----------------------------------------------------------------------
-
-    def begin_answering(self) -> None:
-        """Keep questions unconfirmed until they are answered."""
-        self._is_answering = True
 
     async def next(self, is_closed: Callable[[], bool]) -> Heard:
         """Wait for a question, and take it.
@@ -129,27 +127,28 @@ class Asking:
         while len(self._waiting) > QUESTIONS_LIMIT or self._waiting_bytes > QUESTIONS_LIMIT_BYTES:
             _, dropped = self._waiting.popitem(last=False)
             self._waiting_bytes -= len(dropped.event.content)
-            if self._is_answering:
+            if self.is_answering:
                 self._emit(QuestionDropped(dropped.event.message_id, dropped.event.sender_id))
         self.arrived.notify()  # all, because the first may have been cancelled in this turn
 
     # -- questions of this participant -------------------------------------------------------------
 
-    def question_id(self, *parts: object) -> bytes:
-        """Return the id of an own question, from what makes it unique."""
-        return sha256(repr((self._sender_id, *parts)).encode()).digest()[:QUESTION_ID_BYTES]
+    def open(self, *unique: object) -> OpenQuestion:
+        """Wait for the answers to a question, as long as the result is kept.
 
-    def open(self, question_id: bytes) -> OpenQuestion:
-        """Wait for the answers to a question, as long as the result is kept."""
-        question = self._open.setdefault(question_id, OpenQuestion())
-        question.is_closed = self._is_closed
-        return question
+        Its id follows from what makes it unique among the questions of this participant.
+        """
+        parts = repr((self._sender_id, *unique)).encode()
+        question_id = sha256(parts).digest()[:QUESTION_ID_BYTES]
+        return self._open.setdefault(question_id, OpenQuestion(question_id))
 
-    def close_question(self, question_id: bytes) -> None:
+    def close_question(self, question: OpenQuestion) -> None:
         """End the wait: answers that were not handed out, and further ones, are late."""
-        if (question := self._open.pop(question_id, None)) is not None:
-            while question.answers:
-                self._late(question.answers.popleft())
+        question.close()
+        if self._open.get(question.question_id) is question:  # else it was asked again
+            del self._open[question.question_id]
+        while question.answers:
+            self._late(question.answers.popleft())
 
     def _answer(self, heard: Heard) -> None:
         question = self._open.get(heard.envelope.question_id)

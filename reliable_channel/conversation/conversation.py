@@ -109,27 +109,19 @@ class Conversation:
 
     # -- questions ---------------------------------------------------------------------------------
 
-    def open_question(self, idempotency_key: str | None) -> tuple[bytes, OpenQuestion]:
-        """Begin to wait for the answers to a question, before it is sent.
+    async def ask(self, content: bytes, key: str | None) -> tuple[Request, OpenQuestion]:
+        """Send a question; if it was sent before a restart, take the answers from the log.
 
         A question under a key keeps its id across restarts.
         """
-        if idempotency_key is None:
-            question_id = self.asking.question_id(self.runtime.now_ms(), next(self._numbers))
-        else:
-            question_id = self.asking.question_id(idempotency_key)
-        return question_id, self.asking.open(question_id)
-
-    async def ask(
-        self, question_id: bytes, content: bytes, question: OpenQuestion, key: str | None
-    ) -> Request:
-        """Send a question; if it was sent before a restart, take the answers from the log."""
+        unique = (self.runtime.now_ms(), next(self._numbers)) if key is None else (key,)
+        question = self.asking.open(*unique)  # first, because an answer may be fast
         was_asked = self.runtime.engine.accepted_before(key) is not None
-        request = await self.send(encode(question_id, content), key)
+        request = await self.send(encode(question.question_id, content), key)
         if was_asked:
-            async for heard in self._answers_in_log(question_id):
+            async for heard in self._answers_in_log(question.question_id):
                 question.take(heard)
-        return request
+        return request, question
 
     async def answer(self, heard: Heard, content: bytes) -> Request:
         """Answer a question of another participant, once."""
@@ -159,10 +151,10 @@ class Conversation:
                 return heard
             await self.ignore(heard)  # the process ended between the answer and its confirmation
 
-    def no_answer(self, request: Request, question_id: bytes, within_s: float) -> NoAnswer:
+    def no_answer(self, request: Request, question: OpenQuestion, within_s: float) -> NoAnswer:
         """Return the error of a question that was not answered in time."""
         what = f"within {within_s:g} s: {self._why(request)}"
-        return NoAnswer(request.message_id, question_id, what)
+        return NoAnswer(request.message_id, question.question_id, what)
 
     async def _answers_in_log(self, question_id: bytes) -> AsyncIterator[Heard]:
         async with self.runtime.follow(None, own=False) as follower:

@@ -141,7 +141,7 @@ class Questions(Reader[Question[T]], Generic[T]):
     def __init__(self, view: View[T]) -> None:
         self._view = view
         self._is_closed = False
-        view.conversation.asking.begin_answering()
+        view.conversation.asking.is_answering = True
 
     async def __anext__(self) -> Question[T]:
         """Wait for the next question."""
@@ -168,7 +168,6 @@ class Answers(Reader[Answer[T]], Generic[T]):
         self._within_s: Final = within_s
         self._key = idempotency_key
         self._question: OpenQuestion | None = None
-        self._question_id = b""
         self._until_s = 0.0
         self.request: Request | None = None
         """The question's request; None before the first answer is awaited."""
@@ -193,8 +192,7 @@ class Answers(Reader[Answer[T]], Generic[T]):
     async def aclose(self) -> None:
         """End the wait: further answers are late."""
         if self._question is not None:
-            self._question.close()
-            self._view.conversation.asking.close_question(self._question_id)
+            self._view.conversation.asking.close_question(self._question)
 
     async def first(self) -> Answer[T]:
         """Return the first answer.
@@ -209,15 +207,13 @@ class Answers(Reader[Answer[T]], Generic[T]):
         assert self.request is not None and self._question is not None
         if self._view.conversation.is_closed:
             raise ChannelClosed("the channel was closed before an answer came")
-        raise self._view.conversation.no_answer(self.request, self._question_id, self._within_s)
+        raise self._view.conversation.no_answer(self.request, self._question, self._within_s)
 
     async def _asked(self) -> OpenQuestion:
         if self._question is None:
             conversation = self._view.conversation
             self._until_s = anyio.current_time() + self._within_s
-            question_id, question = conversation.open_question(self._key)
-            self.request = await conversation.ask(question_id, self._payload, question, self._key)
-            self._question_id, self._question = question_id, question
+            self.request, self._question = await conversation.ask(self._payload, self._key)
         return self._question
 
 
