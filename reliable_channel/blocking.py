@@ -462,7 +462,12 @@ class BlockingIterator(Iterator[T]):
         Raises:
             ChannelClosed: the channel is not open.
         """
-        found = self._opened().call(self._following)
+        following = self._opened().start_task_soon(self._following)
+        try:
+            found = following.result()
+        except BaseException:
+            following.cancel()  # otherwise a call that Ctrl-C has ended takes the next one
+            raise
         if not found:
             raise StopIteration
         return found[0]
