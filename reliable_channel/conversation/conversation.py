@@ -149,7 +149,7 @@ class Conversation:
             heard = await self.asking.next(is_closed)
             if self.runtime.engine.accepted_before(_answer_key(heard)) is None:
                 return heard
-            await self.ignore(heard)  # the process ended between the answer and its confirmation
+            await self.confirm(heard.event)  # the process ended before it did this
 
     def no_answer(self, request: Request, question: OpenQuestion, within_s: float) -> NoAnswer:
         """Return the error of a question that was not answered in time."""

@@ -149,7 +149,7 @@ class Questions(Reader[Question[T]], Generic[T]):
             heard = await self._view.conversation.next_question(lambda: self._is_closed)
             for content in self._view.decoded(heard.event, heard.envelope.content):
                 return Question(content, heard.event, heard, self._view)
-            await self._view.conversation.ignore(heard)
+            await self._view.conversation.confirm(heard.event)
 
     async def aclose(self) -> None:
         """End the reader; questions that it handed out can still be answered."""
