@@ -118,6 +118,7 @@ class BlockingQuestion(Generic[T]):
         self._opened = opened
         self._question = question
         self.content: Final = question.content
+        self.message_id: Final = question.message_id
         self.sender_id: Final = question.sender_id
         self.event: Final = question.event
 
@@ -461,7 +462,12 @@ class BlockingIterator(Iterator[T]):
         Raises:
             ChannelClosed: the channel is not open.
         """
-        found = self._opened().call(self._following)
+        following = self._opened().start_task_soon(self._following)
+        try:
+            found = following.result()
+        except BaseException:
+            following.cancel()  # otherwise a call that Ctrl-C has ended takes the next one
+            raise
         if not found:
             raise StopIteration
         return found[0]

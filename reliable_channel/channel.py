@@ -372,8 +372,11 @@ class ReliableChannel(TypedChannel[bytes]):
         task = self._task
         if task is None or self._is_of_parent:
             return
-        await task.leave()
-        self._task = None
+        try:
+            await task.leave()
+        finally:  # also where the caller is cancelled, because the channel is closed by then
+            if self._task is task:
+                self._task = None
         if task.failure is not None:
             raise task.failure
 

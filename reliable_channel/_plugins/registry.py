@@ -175,6 +175,8 @@ class Registry:
         """
         shown = masked_address(given) if kind.by_scheme else given
         key = given.partition(":")[0].lower() if kind.by_scheme else given
+        if kind is Kind.ENCRYPTION and "/" not in given:
+            shown = f"{key}:…"  # because the rest is a key, as in an invitation
         one = self._found.get((kind, key))
         if one is None:
             form = "a URL of one of the schemes" if kind.by_scheme else "one of"

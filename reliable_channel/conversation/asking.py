@@ -19,8 +19,6 @@ QUESTIONS_LIMIT: Final = 1_000
 """Questions that wait to be answered; the oldest are dropped beyond."""
 QUESTIONS_LIMIT_BYTES: Final = 16 * 1024 * 1024
 """The same for their payloads."""
-
-
 ANSWERS_LIMIT: Final = 1_000
 """Answers to one question; further ones are late."""
 
@@ -35,7 +33,8 @@ class Heard(NamedTuple):
 class OpenQuestion:
     """A question of this participant, while it waits for answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, question_id: bytes) -> None:
+        self.question_id: Final = question_id
         self.answers: deque[Heard] = deque()
         """Answers that were not handed out yet."""
         self.arrived: Final = Notifier()
@@ -53,6 +52,11 @@ class OpenQuestion:
             self.arrived.notify()
         return True
 
+    def close(self) -> None:
+        """End the wait for answers."""
+        self.is_closed = True
+        self.arrived.notify()
+
 
 class Asking:
     """The open questions of one channel."""
@@ -65,10 +69,10 @@ class Asking:
         self._waiting: OrderedDict[str, Heard] = OrderedDict()
         """Questions that no reader has taken, by message id."""
         self._waiting_bytes = 0
-        self._taken: set[str] = set()
-        """Message ids of questions that were handed out and are neither answered nor ignored."""
-        self._is_answering = False
-        self._arrived = Notifier()
+        self.is_answering = False
+        """True if questions stay unconfirmed until they are answered."""
+        self.arrived: Final = Notifier()
+        """A question came, or a reader was closed."""
         self._is_closed = False
 
     def note(self, event: AnyEvent) -> None:
@@ -89,36 +93,30 @@ class Asking:
         """Return whether only a question's or an answer's reader may confirm an event."""
         if not isinstance(event, MessageReceived) or not is_envelope(event.content):
             return False
-        if self._is_answering and (
-            event.message_id in self._waiting or event.message_id in self._taken
-        ):
-            return True
-        return any(heard.event == event for one in self._open.values() for heard in one.answers)
+        try:
+            envelope = decode(event.content)
+        except UnreadableEnvelope:
+            return False
+        if not envelope.asker_id:
+            return self.is_answering
+        question = self._open.get(envelope.question_id)
+        return question is not None and any(heard.event == event for heard in question.answers)
 
     # -- questions of others -----------------------------------------------------------------------
 
-    def begin_answering(self) -> None:
-        """Keep questions unconfirmed until they are answered."""
-        self._is_answering = True
-
-    async def next(self) -> Heard:
+    async def next(self, is_closed: Callable[[], bool]) -> Heard:
         """Wait for a question, and take it.
 
         Raises:
-            StopAsyncIteration: the channel was closed.
+            StopAsyncIteration: the channel was closed, or the reader that asks.
         """
-        while not self._waiting:
-            if self._is_closed:
+        while not self._waiting or is_closed():
+            if self._is_closed or is_closed():
                 raise StopAsyncIteration
-            await self._arrived.wait()
-        message_id, heard = self._waiting.popitem(last=False)
+            await self.arrived.wait()
+        _, heard = self._waiting.popitem(last=False)
         self._waiting_bytes -= len(heard.event.content)
-        self._taken.add(message_id)
         return heard
-
-    def done(self, heard: Heard) -> None:
-        """A question was answered or ignored: it may be confirmed."""
-        self._taken.discard(heard.event.message_id)
 
     def _question(self, heard: Heard) -> None:
         event = heard.event
@@ -129,27 +127,28 @@ class Asking:
         while len(self._waiting) > QUESTIONS_LIMIT or self._waiting_bytes > QUESTIONS_LIMIT_BYTES:
             _, dropped = self._waiting.popitem(last=False)
             self._waiting_bytes -= len(dropped.event.content)
-            if self._is_answering:
+            if self.is_answering:
                 self._emit(QuestionDropped(dropped.event.message_id, dropped.event.sender_id))
-        self._arrived.notify_one()
+        self.arrived.notify()  # all, because the first may have been cancelled in this turn
 
     # -- questions of this participant -------------------------------------------------------------
 
-    def question_id(self, *parts: object) -> bytes:
-        """Return the id of an own question, from what makes it unique."""
-        return sha256(repr((self._sender_id, *parts)).encode()).digest()[:QUESTION_ID_BYTES]
+    def open(self, *unique: object) -> OpenQuestion:
+        """Wait for the answers to a question, as long as the result is kept.
 
-    def open(self, question_id: bytes) -> OpenQuestion:
-        """Wait for the answers to a question, as long as the result is kept."""
-        question = self._open.setdefault(question_id, OpenQuestion())
-        question.is_closed = self._is_closed
-        return question
+        Its id follows from what makes it unique among the questions of this participant.
+        """
+        parts = repr((self._sender_id, *unique)).encode()
+        question_id = sha256(parts).digest()[:QUESTION_ID_BYTES]
+        return self._open.setdefault(question_id, OpenQuestion(question_id))
 
-    def close_question(self, question_id: bytes) -> None:
+    def close_question(self, question: OpenQuestion) -> None:
         """End the wait: answers that were not handed out, and further ones, are late."""
-        if (question := self._open.pop(question_id, None)) is not None:
-            while question.answers:
-                self._late(question.answers.popleft())
+        question.close()
+        if self._open.get(question.question_id) is question:  # else it was asked again
+            del self._open[question.question_id]
+        while question.answers:
+            self._late(question.answers.popleft())
 
     def _answer(self, heard: Heard) -> None:
         question = self._open.get(heard.envelope.question_id)
@@ -165,7 +164,6 @@ class Asking:
     def close(self) -> None:
         """End all waiting, because the channel was closed."""
         self._is_closed = True
-        self._arrived.notify()
+        self.arrived.notify()
         for question in self._open.values():
-            question.is_closed = True
-            question.arrived.notify()
+            question.close()

@@ -1,16 +1,17 @@
 """The conversation in one open channel: what its verbs know, and how they reach the runtime."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from itertools import count
 from typing import Final
 
 from .._arguments import checked_name
 from .._resources import resources_named
-from ..errors import NoAnswer, NotAcknowledged
+from ..errors import ChannelClosed, NoAnswer, NotAcknowledged
 from ..events import AnyEvent, MessageAcknowledged, MessageReceived
 from ..options import ChannelOptions
 from ..runtime import Runtime
-from .acknowledging import Outcomes, Request
+from .acknowledging import Outcome, Outcomes, Request
 from .asking import Asking, Heard, OpenQuestion
 from .envelope import UnreadableEnvelope, decode, encode, is_envelope
 from .presence import Presence
@@ -69,82 +70,91 @@ class Conversation:
 
     async def send(self, payload: bytes, idempotency_key: str | None) -> Request:
         """Accept a message, unless one was under this key before."""
+        self._check_open()
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)
         with resources_named(f"channel {self._channel_id!r} cannot send"):
             accepted = await self.runtime.send(payload, idempotency_key)
-        return Request(accepted.request_id, accepted.message_ids, self.acknowledged)
+        unacknowledged = self.runtime.engine.core.unacknowledged
+        is_pending = any(one in unacknowledged for one in accepted.message_ids)
+        outcome = self._outcomes.of(accepted.message_ids[0], is_pending=is_pending)
+        wait = partial(self._acknowledged, outcome)
+        return Request(accepted.request_id, accepted.message_ids, wait)
 
-    async def acknowledged(self, request: Request, within_s: float | None) -> None:
+    async def _acknowledged(
+        self, outcome: Outcome, request: Request, within_s: float | None
+    ) -> None:
         """Wait for the result of a request.
 
         Raises:
             NotAcknowledged: not in time, or it failed.
             ChannelClosed: the channel was closed first.
         """
-        unacknowledged = self.runtime.engine.core.unacknowledged
-        is_pending = any(one in unacknowledged for one in request.message_ids)
-        outcome = self._outcomes.of(request.message_id, is_pending=is_pending)
         if not await outcome.wait(within_s):
             late = f"within {within_s:g} s: {self._why(request)}"
             raise NotAcknowledged(request.message_id, late)
         if outcome.event is not None:
             if not isinstance(outcome.event, MessageAcknowledged):
                 raise NotAcknowledged(request.message_id, f"and failed: {outcome.event.reason}")
-            await self.runtime.confirm(outcome.event)
+            await self.confirm(outcome.event)
+
+    async def confirm(self, event: AnyEvent) -> None:
+        """Confirm an event; a closed channel has no task that would write that."""
+        if not self.is_closed:
+            await self.runtime.confirm(event)
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise ChannelClosed(f"channel {self._channel_id!r} is closed")
 
     # -- questions ---------------------------------------------------------------------------------
 
-    def open_question(self, idempotency_key: str | None) -> tuple[bytes, OpenQuestion]:
-        """Begin to wait for the answers to a question, before it is sent.
+    async def ask(self, content: bytes, key: str | None) -> tuple[Request, OpenQuestion]:
+        """Send a question; if it was sent before a restart, take the answers from the log.
 
         A question under a key keeps its id across restarts.
         """
-        if idempotency_key is None:
-            question_id = self.asking.question_id(self.runtime.now_ms(), next(self._numbers))
-        else:
-            question_id = self.asking.question_id(idempotency_key)
-        return question_id, self.asking.open(question_id)
-
-    async def ask(
-        self, question_id: bytes, content: bytes, question: OpenQuestion, key: str | None
-    ) -> Request:
-        """Send a question; if it was sent before a restart, take the answers from the log."""
+        unique = (self.runtime.now_ms(), next(self._numbers)) if key is None else (key,)
+        question = self.asking.open(*unique)  # first, because an answer may be fast
         was_asked = self.runtime.engine.accepted_before(key) is not None
-        request = await self.send(encode(question_id, content), key)
+        request = await self.send(encode(question.question_id, content), key)
         if was_asked:
-            async for heard in self._answers_in_log(question_id):
+            async for heard in self._answers_in_log(question.question_id):
                 question.take(heard)
-        return request
+        return request, question
 
     async def answer(self, heard: Heard, content: bytes) -> Request:
         """Answer a question of another participant, once."""
         payload = encode(heard.envelope.question_id, content, heard.event.sender_id)
         request = await self.send(payload, _answer_key(heard))
-        await self.ignore(heard)
+        await self.confirm(heard.event)
         return request
 
     async def ignore(self, heard: Heard) -> None:
-        """Confirm a question."""
-        self.asking.done(heard)
-        await self.runtime.confirm(heard.event)
+        """Confirm a question.
 
-    async def next_question(self) -> Heard:
+        Raises:
+            ChannelClosed: the channel was closed.
+        """
+        self._check_open()
+        await self.confirm(heard.event)
+
+    async def next_question(self, is_closed: Callable[[], bool]) -> Heard:
         """Wait for a question that this participant has not answered.
 
         Raises:
-            StopAsyncIteration: the channel was closed.
+            StopAsyncIteration: the channel was closed, or the reader that asks.
         """
         while True:
-            heard = await self.asking.next()
+            heard = await self.asking.next(is_closed)
             if self.runtime.engine.accepted_before(_answer_key(heard)) is None:
                 return heard
-            await self.ignore(heard)  # the process ended between the answer and its confirmation
+            await self.confirm(heard.event)  # the process ended before it did this
 
-    def no_answer(self, request: Request, question_id: bytes, within_s: float) -> NoAnswer:
+    def no_answer(self, request: Request, question: OpenQuestion, within_s: float) -> NoAnswer:
         """Return the error of a question that was not answered in time."""
         what = f"within {within_s:g} s: {self._why(request)}"
-        return NoAnswer(request.message_id, question_id, what)
+        return NoAnswer(request.message_id, question.question_id, what)
 
     async def _answers_in_log(self, question_id: bytes) -> AsyncIterator[Heard]:
         async with self.runtime.follow(None, own=False) as follower:

@@ -48,7 +48,7 @@ NODE: Final = re.compile(
 """Addresses on a network. Schemes of plugins may name files."""
 NETWORK: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)*(?<!\.toml)")
 """Named networks; the path of a file is none."""
-KEY: Final = re.compile(r"[a-z0-9-]+:[0-9a-f]+(\.[0-9a-f]*)?")
+KEY: Final = re.compile(r"[a-z0-9-]+:([0-9a-f]{2})+(\.([0-9a-f]{2})*)?")
 """An encryption with its key in hex, as `SharesKey` gives it."""
 
 
@@ -161,7 +161,7 @@ def _arguments(parts: Mapping[str, str], nodes: Sequence[str]) -> dict[str, Any]
     if "key" in parts:
         found["encryption"] = _checked("key", parts["key"], KEY)
     elif "encrypted" in parts:
-        found["encrypted"] = from_text("encrypted", parts["encrypted"], "encrypted") == "true"
+        found["encrypted"] = True  # any value, otherwise a changed one joins without encryption
     return found
 
 

@@ -141,20 +141,20 @@ class Questions(Reader[Question[T]], Generic[T]):
     def __init__(self, view: View[T]) -> None:
         self._view = view
         self._is_closed = False
-        view.conversation.asking.begin_answering()
+        view.conversation.asking.is_answering = True
 
     async def __anext__(self) -> Question[T]:
         """Wait for the next question."""
-        while not self._is_closed:
-            heard = await self._view.conversation.next_question()
+        while True:
+            heard = await self._view.conversation.next_question(lambda: self._is_closed)
             for content in self._view.decoded(heard.event, heard.envelope.content):
                 return Question(content, heard.event, heard, self._view)
-            await self._view.conversation.ignore(heard)
-        raise StopAsyncIteration
+            await self._view.conversation.confirm(heard.event)
 
     async def aclose(self) -> None:
         """End the reader; questions that it handed out can still be answered."""
         self._is_closed = True
+        self._view.conversation.asking.arrived.notify()
 
 
 class Answers(Reader[Answer[T]], Generic[T]):
@@ -168,7 +168,6 @@ class Answers(Reader[Answer[T]], Generic[T]):
         self._within_s: Final = within_s
         self._key = idempotency_key
         self._question: OpenQuestion | None = None
-        self._question_id = b""
         self._until_s = 0.0
         self.request: Request | None = None
         """The question's request; None before the first answer is awaited."""
@@ -178,10 +177,12 @@ class Answers(Reader[Answer[T]], Generic[T]):
         conversation, question = self._view.conversation, await self._asked()
         while True:
             while question.answers:
-                event, envelope = question.answers.popleft()
-                await conversation.runtime.confirm(event)
-                for content in self._view.decoded(event, envelope.content):
-                    return Answer(content, event)
+                heard = event, envelope = question.answers[0]
+                await conversation.confirm(event)
+                if question.answers and question.answers[0] is heard:  # else it was closed
+                    question.answers.popleft()
+                    for content in self._view.decoded(event, envelope.content):
+                        return Answer(content, event)
             left_s = self._until_s - anyio.current_time()
             if left_s <= 0 or question.is_closed:
                 await self.aclose()
@@ -191,8 +192,7 @@ class Answers(Reader[Answer[T]], Generic[T]):
     async def aclose(self) -> None:
         """End the wait: further answers are late."""
         if self._question is not None:
-            self._question.is_closed = True
-            self._view.conversation.asking.close_question(self._question_id)
+            self._view.conversation.asking.close_question(self._question)
 
     async def first(self) -> Answer[T]:
         """Return the first answer.
@@ -207,16 +207,13 @@ class Answers(Reader[Answer[T]], Generic[T]):
         assert self.request is not None and self._question is not None
         if self._view.conversation.is_closed:
             raise ChannelClosed("the channel was closed before an answer came")
-        raise self._view.conversation.no_answer(self.request, self._question_id, self._within_s)
+        raise self._view.conversation.no_answer(self.request, self._question, self._within_s)
 
     async def _asked(self) -> OpenQuestion:
         if self._question is None:
             conversation = self._view.conversation
             self._until_s = anyio.current_time() + self._within_s
-            self._question_id, self._question = conversation.open_question(self._key)
-            self.request = await conversation.ask(
-                self._question_id, self._payload, self._question, self._key
-            )
+            self.request, self._question = await conversation.ask(self._payload, self._key)
         return self._question
 
 
@@ -330,7 +327,8 @@ class TypedChannel(Generic[T]):
                 await question.answer(b"half past six")
 
         Several loops of a program share the questions. With `state` a question that was neither
-        answered nor ignored comes again after a restart, and no question is answered twice. At
+        answered nor ignored comes again after a restart, and no question is answered twice. Call
+        it before you read events or messages: until then, their readers confirm questions. At
         most 1,000 questions wait; beyond that the oldest becomes `QuestionDropped`.
 
         Raises:

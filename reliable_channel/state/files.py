@@ -251,6 +251,10 @@ def prune(path: Path, *, older_than_ms: int) -> tuple[int, int]:
         _errors(path),
         closing(sqlite3.connect(path, isolation_level=None)) as connection,
     ):
+        if not connection.execute("PRAGMA auto_vacuum").fetchone()[0]:
+            # An older file has no steps, because its header says so: the loop would never end.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.execute("VACUUM")
         while connection.execute("PRAGMA freelist_count").fetchone()[0]:
             connection.execute(f"PRAGMA incremental_vacuum({PAGES_AT_A_TIME})").fetchall()
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

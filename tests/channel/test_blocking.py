@@ -3,8 +3,11 @@
 import inspect
 import subprocess
 import sys
+from concurrent.futures import Future
+from itertools import count
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -67,6 +70,30 @@ def test_a_follower_has_the_log_and_what_comes_after_it() -> None:
             request = alice.send(b"two")
             sending = next(event for event in follower if isinstance(event, SendingMessage))
             assert sending == SendingMessage(request.message_id, request.request_id)
+
+
+def test_an_interrupted_loop_takes_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    def channel(name: str) -> BlockingReliableChannel:
+        return BlockingReliableChannel(
+            "memory://interrupted", channel_id="script", sender_id=name, preset="auto"
+        )
+
+    result, waits = Future[Any].result, count()
+
+    def interrupted(future: Future[Any], timeout: float | None = None) -> Any:
+        if next(waits) == 1:  # the first is the start of the call, in AnyIO
+            raise KeyboardInterrupt
+        return result(future, timeout)
+
+    with channel("alice") as alice, channel("bob") as bob:
+        questions = bob.questions(timeout_s=10)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Future, "result", interrupted)
+            next(questions)
+        asking = Thread(target=alice.ask, args=(b"?",), kwargs={"within_s": 60})
+        asking.start()
+        next(questions).answer(b"!")
+        asking.join()
 
 
 def public(kind: type) -> dict[str, object]:
@@ -146,6 +173,7 @@ def test_the_verbs_without_async() -> None:
 
         def answer() -> None:
             for question in bob.typed(json(str)).questions():
+                assert question.message_id == question.event.message_id
                 request = question.answer(f"{question.sender_id} asked {question.content}")
                 assert request.message_ids
                 return

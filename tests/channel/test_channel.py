@@ -416,6 +416,17 @@ async def test_an_error_inside_ends_the_channel_and_is_raised_at_its_end(
     assert failed.group_contains(LookupError, match="a mistake in a transport")
 
 
+async def test_a_channel_whose_closing_was_cancelled_opens_again() -> None:
+    channel = alone()
+    await channel.open()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await channel.aclose()
+    await channel.open()
+    await channel.send(b"one")
+    await channel.aclose()
+
+
 async def test_a_block_that_is_not_left_last_stays_open() -> None:
     network = MemoryNetwork()
     first, second = (make_channel(network.transport(), name) for name in ("alice", "bob"))

@@ -1,10 +1,13 @@
 """Waiting for the result of a request."""
 
+from pathlib import Path
+from typing import Any
+
 import anyio
 import pytest
 
 from pytest_reliable_channel.channels import Channels
-from reliable_channel import MessageAcknowledged
+from reliable_channel import MessageAcknowledged, ReliableChannel
 from reliable_channel.conversation import acknowledging
 from reliable_channel.conversation.acknowledging import Outcomes
 from reliable_channel.errors import ChannelClosed, NotAcknowledged
@@ -63,6 +66,19 @@ async def test_a_repeated_send_waits_across_a_restart(channels: Channels) -> Non
     assert bob.log.count(b"one") == 1
 
 
+async def test_a_result_is_there_after_closing(tmp_path: Path) -> None:
+    names: dict[str, Any] = {"channel_id": "c", "preset": "auto"}
+    state = f"sqlite:///{tmp_path}/alice.db"
+    async with ReliableChannel("memory://after", sender_id="bob", **names):
+        alice = ReliableChannel("memory://after", sender_id="alice", state=state, **names)
+        async with alice, alice.events(confirm=False) as events:
+            request = await alice.send(b"one")
+            while not isinstance(await anext(events), MessageAcknowledged):
+                pass
+        with anyio.fail_after(60):
+            await request.acknowledged()
+
+
 async def test_closing_the_channel_ends_the_wait(channels: Channels) -> None:
     alice, _ = await channels.open("alice", "bob")
 
@@ -74,6 +90,19 @@ async def test_closing_the_channel_ends_the_wait(channels: Channels) -> None:
         tasks.start_soon(wait)
         await channels.sleep(1)
         await alice.stop()
+
+
+async def test_a_request_keeps_its_failure_however_many_results_come_later(
+    channels: Channels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acknowledging, "RESULTS_LIMIT", 2)
+    alice, _ = await channels.open("alice", "bob", preset="auto")
+    request = await alice.channel.send(b"one")
+    assert await alice.channel.cancel(request)
+    for payload in (b"two", b"three", b"four"):
+        await alice.channel.send(payload, wait="acknowledged", within_s=60)
+    with pytest.raises(NotAcknowledged, match="cancelled"):
+        await request.acknowledged()
 
 
 def test_results_are_bounded_and_a_held_one_stays(monkeypatch: pytest.MonkeyPatch) -> None:

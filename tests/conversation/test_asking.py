@@ -1,5 +1,6 @@
 """Questions and answers: each answer once, over loss, kills and restarts."""
 
+import asyncio
 from collections import Counter
 from random import Random
 from typing import Any
@@ -11,8 +12,8 @@ from pytest_reliable_channel.channels import Channels, Participant
 from reliable_channel import ReliableChannel
 from reliable_channel.conversation import asking
 from reliable_channel.conversation.envelope import decode, encode, is_envelope
-from reliable_channel.errors import ChannelClosed, NoAnswer
-from reliable_channel.events import AnswerLate, MessageUndecodable, QuestionDropped
+from reliable_channel.errors import ChannelClosed, NoAnswer, OutgoingBufferFull
+from reliable_channel.events import AnswerLate, MessageReceived, MessageUndecodable, QuestionDropped
 from reliable_channel.runtime import Runtime
 
 pytestmark = pytest.mark.anyio
@@ -146,6 +147,46 @@ async def ask(channel: ReliableChannel, question: bytes) -> None:
     await channel.ask(question, within_s=600)
 
 
+def test_a_loop_that_is_cancelled_leaves_the_question_to_another() -> None:
+    async def main() -> bytes:
+        questions = asking.Asking("bob", lambda event: None)
+        first, second = (asyncio.ensure_future(questions.next(lambda: False)) for _ in range(2))
+        await asyncio.sleep(0)
+        questions.note(MessageReceived("id", "alice", encode(bytes(16), b"hello"), 1, position=0))
+        first.cancel()  # in the turn in which it was woken
+        async with asyncio.timeout(60):
+            return (await second).envelope.content
+
+    assert asyncio.run(main()) == b"hello"
+
+
+async def test_an_answer_stays_where_its_confirmation_is_cancelled(
+    channels: Channels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, bob = await channels.open("alice", "bob", **AUTO)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shout, bob.channel)
+        answers = alice.channel.ask_all(b"hello", within_s=HOUR_S)
+        with monkeypatch.context() as patch, anyio.move_on_after(60):
+            patch.setattr(Runtime, "confirm", lambda runtime, event: anyio.sleep_forever())
+            raise AssertionError(await anext(answers))
+        assert (await anext(answers)).content == b"HELLO"
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_question_that_was_not_accepted_can_be_asked_again(channels: Channels) -> None:
+    alice, bob = await channels.open("alice", "bob", limits={"outgoing_messages": 1}, **AUTO)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shout, bob.channel)
+        request = await alice.channel.send(b"in the way")
+        answers = alice.channel.ask_all(b"hello", within_s=60)
+        with pytest.raises(OutgoingBufferFull):
+            await anext(answers)
+        await request.acknowledged()
+        assert (await anext(answers)).content == b"HELLO"
+        tasks.cancel_scope.cancel()
+
+
 async def test_an_open_question_is_answered_once_after_a_restart(channels: Channels) -> None:
     alice, bob = await channels.open("alice", "bob", **AUTO)
     questions = bob.channel.questions()
@@ -258,6 +299,18 @@ async def test_closing_the_channel_ends_every_wait(channels: Channels) -> None:
         await channels.sleep(1)
         await alice.stop()
     assert sorted(ended) == ["ask", "questions"]
+
+
+async def test_a_closed_channel_takes_no_answer(channels: Channels) -> None:
+    alice, bob = await channels.open("alice", "bob", **AUTO)
+    await alice.send(encode(bytes(16), b"hello"))
+    question = await anext(bob.channel.questions())
+    await bob.stop()
+    with anyio.fail_after(60):
+        with pytest.raises(ChannelClosed, match="closed"):
+            await question.answer(b"late")
+        with pytest.raises(ChannelClosed, match="closed"):
+            await question.ignore()
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,6 +1,7 @@
 """Invitations: what they carry, what they never carry, and what is refused."""
 
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import pytest
@@ -86,6 +87,24 @@ def test_the_key_is_there_on_request_only() -> None:
             assert (await anext(bob.messages())).content == b"secret"
 
     run(main)
+
+
+@pytest.mark.parametrize("form", ["aes-256-gcm:{}", "aes-256-gcm:{}.", "nope:{}", "{}.6f"])
+def test_no_error_shows_the_key(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = KEY.hex()[2:]
+    (tmp_path / short[1:]).write_text(KEY.hex())
+    monkeypatch.chdir(tmp_path)
+    text = f"reliable-channel:?v=1&channel_id=ops&key={form.format(short)}"
+    with pytest.raises(ValueError) as caught:
+        ReliableChannel.join(text, sender_id="bob", plugins=[encryption_plugin])
+    assert short[1:] not in "".join(format_exception(caught.value))
+
+
+@pytest.mark.parametrize("value", ["true", "1", "yes", "True", ""])
+def test_a_changed_text_joins_no_encrypted_channel_in_clear(value: str) -> None:
+    text = f"reliable-channel:?v=1&channel_id=ops&encrypted={value}"
+    with pytest.raises(ValueError, match="`encryption` is missing"):
+        ReliableChannel.join(text, sender_id="bob")
 
 
 def test_an_encryption_without_a_text_is_refused() -> None:

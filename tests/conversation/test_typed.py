@@ -1,7 +1,7 @@
 """A channel of values: what is on the wire, and what cannot be decoded."""
 
 from collections.abc import Sequence
-from typing import assert_type
+from typing import Any, assert_type
 
 import anyio
 import msgspec
@@ -9,6 +9,7 @@ import pytest
 
 from pytest_reliable_channel.channels import Channels
 from reliable_channel.conversation import JsonValue, TypedChannel, json
+from reliable_channel.conversation.typed import Reader
 from reliable_channel.events import MessageUndecodable
 
 pytestmark = pytest.mark.anyio
@@ -81,3 +82,16 @@ async def test_messages_skip_questions_and_confirm_only_themselves(channels: Cha
             assert (await anext(questions)).content == b"?"
     with pytest.raises(StopAsyncIteration):
         await anext(messages)
+
+
+async def test_closing_a_reader_ends_its_wait(channels: Channels) -> None:
+    alice, _ = await channels.open("alice", "bob", preset="auto")
+    verbs = alice.channel
+    readers: list[Reader[Any]] = [verbs.messages(), verbs.questions()]
+    for reader in (*readers, verbs.ask_all(b"?", within_s=3600)):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anext, reader, None)
+            await channels.sleep(1)
+            began_s = anyio.current_time()
+            await reader.aclose()
+        assert anyio.current_time() - began_s < 1

@@ -412,7 +412,7 @@ async def test_an_encryption_comes_by_its_url() -> None:
     async with listening(alice) as told:
         await alice.send(b"one")
         await told.until(lambda: told.events)
-    with pytest.raises(ValueError, match=r"^`encryption` must be .* schemes mirror \(got 'glass:'"):
+    with pytest.raises(ValueError, match=r"^`encryption` must be .* schemes mirror \(got 'glass:"):
         channel(plugins=[Mirrors()], encryption="glass:")
 
 

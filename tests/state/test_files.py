@@ -9,6 +9,7 @@ from base64 import b64decode
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from sys import maxsize
 from typing import Any
 
 import pytest
@@ -277,6 +278,18 @@ async def test_pruning_evicts_old_messages_and_the_channel_goes_on(path: Path) -
         assert [entry.content for entry in channel.log()] == [b"kept"]
         await send(channel, "more")
     assert files.prune(path, older_than_ms=0)[0] == 0
+
+
+async def test_a_file_that_was_made_without_steps_is_pruned(path: Path) -> None:
+    async with alice(path) as channel:
+        await send(channel, *("x" * 10_000 for _ in range(50)))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("PRAGMA auto_vacuum = NONE")
+        connection.execute("VACUUM")
+    evicted, freed = files.prune(path, older_than_ms=maxsize)
+    assert evicted == 50 and freed > 400_000
+    assert files.check(path) == []
 
 
 async def test_the_commands_print_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

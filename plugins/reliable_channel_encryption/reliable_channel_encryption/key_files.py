@@ -34,7 +34,8 @@ def make_encryption(url: str, channel_id: str) -> Encryption:
             Keyring(secret), algorithm=algorithm, context=bytes.fromhex(context)
         )
     path = Path(unquote(parts.path[1:]))
-    if parts.netloc or {*"?#"} & {*url} or path == Path():
+    is_path = parts.path.startswith("/") and path != Path()
+    if not is_path or parts.netloc or {*"?#"} & {*url}:
         raise ValueError(f"`encryption` must be {ALLOWED} (got {url!r})")
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
