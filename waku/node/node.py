@@ -114,12 +114,6 @@ class EmbeddedNode:
         named = {kind: _named_peer(text) for kind, text in (service_nodes or {}).items()}
         self.service_nodes: Final = ServiceNodes(self, named)
         """The nodes that serve its own light clients."""
-        self.network: Network | None = None
-        """Its connections to libp2p peers; None while it has had none."""
-        if listen is not None or relay_peers or service_nodes:
-            _refuse_rln(options, relay_peers)
-            self._make_network(listen, relay_peers=relay_peers, service_nodes=service_nodes or {})
-        self._tasks: TaskGroup | None = None
         self.archive: Final = (
             Archive(
                 options.store_path,
@@ -129,6 +123,12 @@ class EmbeddedNode:
             if options.store
             else None
         )
+        self.network: Network | None = None
+        """Its connections to libp2p peers; None while it has had none."""
+        if listen is not None or relay_peers or service_nodes:
+            _refuse_rln(options, relay_peers)
+            self._make_network(listen, relay_peers=relay_peers, service_nodes=service_nodes or {})
+        self._tasks: TaskGroup | None = None
         self.store_resume: Final = None if self.archive is None else StoreResume(self, self.archive)
         """What asks peers for messages that were missed; None without a Store."""
         self.messaging: Final = Messaging(

@@ -244,14 +244,15 @@ class Archive:
         value: int = self._db.execute(f"PRAGMA {name}").fetchone()[0]
         return value
 
-    @property
-    def newest_ns(self) -> int | None:
-        """Timestamp of the newest message; None if there is none, or the file cannot be read."""
+    def newest_ns(self, until_ns: int) -> int | None:
+        """Return the timestamp of the newest message until a time (ns since 1970).
+
+        None if there is none, or the file cannot be read.
+        """
+        newest = "SELECT max(timestamp) FROM message WHERE timestamp <= ?"
         with suppress(sqlite3.Error):
-            newest: int | None = self._db.execute("SELECT max(timestamp) FROM message").fetchone()[
-                0
-            ]
-            return newest
+            found: int | None = self._db.execute(newest, (until_ns,)).fetchone()[0]
+            return found
         return None
 
     def query(self, query: StoreQuery) -> StorePage:

@@ -50,12 +50,10 @@ class StoreResume:
 
     def __init__(self, node: _Keeper, archive: Archive) -> None:
         now_ns = node.options.now_ns()
-        newest_ns = archive.newest_ns
+        newest_ns = archive.newest_ns(now_ns)  # any peer can send a message from the future
         self._node = node
-        self._since_ns: int | None = (
-            now_ns - FIRST_LOOK_BACK_NS if newest_ns is None else min(newest_ns, now_ns)
-        )
-        """Time from which messages may be missing; None while there is a peer."""
+        self._since_ns: int | None = now_ns - FIRST_LOOK_BACK_NS if newest_ns is None else newest_ns
+        """Time from which messages may be missing; None if a Store was asked since then."""
         self._had_peers = False
         self._turn = anyio.Lock()
 
@@ -67,13 +65,15 @@ class StoreResume:
     async def fetch(self, services: Services) -> None:
         """Ask a peer's Store, unless another one has answered; a failure leaves it to the next."""
         async with self._turn:
-            if self._since_ns is None:
+            since_ns, self._since_ns = self._since_ns, None  # a new gap may begin meanwhile
+            if since_ns is None:
                 return
             earliest_ns = self._node.options.now_ns() - LOOK_BACK_NS
-            start_ns, deliver = max(1, earliest_ns, self._since_ns - OVERLAP_NS), self._had_peers
+            start_ns, deliver = max(1, earliest_ns, since_ns - OVERLAP_NS), self._had_peers
             if not await self._take(services, start_ns, deliver=deliver):
+                self._since_ns = since_ns
                 return
-            self._since_ns, self._had_peers = None, True
+            self._had_peers = True
         await anyio.sleep(SECOND_LOOK_S)
         await self._take(services, start_ns, deliver=deliver)
 

@@ -155,7 +155,8 @@ class KeptPeers:
         candidate = self._candidate(text)
         link = self._link_to(candidate)
         if link not in self._peers:
-            await self._meet(link or await self._dial(candidate))
+            peer = await self._meet(link or await self._dial(candidate))
+            candidate.peer_id = peer.link.peer_id  # an address need not name it
         if stay and self._name(candidate):
             self._tasks.start_soon(self._keep, candidate)
 

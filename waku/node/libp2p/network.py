@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from functools import partial
 from random import Random
 from typing import Final, Protocol
@@ -109,30 +109,34 @@ class Network:
         self._limits = ListenLimits() if listen is None else listen.limits
         self._random_bytes = random_bytes
         self._file: IdentityFile | None = None
-        self.identity: Final = self._identity()
         self._certificate: Certificate | None = None
         if listen is not None and listen.tls_certificate is not None and listen.tls_key is not None:
             self._certificate = Certificate(listen.tls_certificate, listen.tls_key)
-        random = Random(random_bytes(16))
-        self.gossip: Final = self._gossip(relay_peers, random)
-        """The node's part in relay; None where it takes none."""
-        self._host = self._new_host()
-        self._peers = KeptPeers(
-            self._host,
-            (*relay_peers, *(service_nodes or {}).values()),
-            own=self._metadata,
-            met=self._met,
-            lost=self._lost,
-            resolver=SystemResolver(),
-            timeout_ms=int(1000 * node.options.peer_timeout_s),
-            max_message_bytes=node.options.max_message_bytes,
-            random=random,
-            random_bytes=random_bytes,
-            on_event=_report,
-        )
-        for text in (*relay_peers, *(service_nodes or {}).values()):
-            if (peer_id := _peer_id_of(text)) is not None:
-                self._link(peer_id).is_kept = True
+        with ExitStack() as taken:
+            self.identity: Final = self._identity()
+            if self._file is not None:
+                taken.callback(self._file.close)
+            random = Random(random_bytes(16))
+            self.gossip: Final = self._gossip(relay_peers, random)
+            """The node's part in relay; None where it takes none."""
+            self._host = self._new_host()
+            self._peers = KeptPeers(
+                self._host,
+                (*relay_peers, *(service_nodes or {}).values()),
+                own=self._metadata,
+                met=self._met,
+                lost=self._lost,
+                resolver=SystemResolver(),
+                timeout_ms=int(1000 * node.options.peer_timeout_s),
+                max_message_bytes=node.options.max_message_bytes,
+                random=random,
+                random_bytes=random_bytes,
+                on_event=_report,
+            )
+            for text in (*relay_peers, *(service_nodes or {}).values()):
+                if (peer_id := _peer_id_of(text)) is not None:
+                    self._link(peer_id).is_kept = True
+            taken.pop_all()  # `run` gives it back
 
     @property
     def connections(self) -> int:

@@ -18,7 +18,9 @@ from tests import inside
 from tests.waku.node.wires import HERE, OPTIONS, SHARD, Inbox, live, message, publish
 from tests.waku.p2p.service import identity
 from waku import StoreQuery, WakuClient
+from waku.models import StorePage
 from waku.node import DialFailed, EmbeddedNode, Listen, NodeOptions
+from waku.node.local_services import LocalServices
 
 from .around import until
 
@@ -267,3 +269,50 @@ async def test_a_hundred_nodes_have_every_message() -> None:
         for number, node in enumerate(nodes[::10]):
             node.publish(SMALL_SHARD, message(number, timestamp=number + 1))
         await until(lambda: all(len(stored(node)) == 10 for node in nodes))
+
+
+async def test_a_message_stamped_in_the_future_hides_nothing_that_was_missed(
+    tmp_path: Path,
+) -> None:
+    """Any peer may publish one; the newest message until now says how long the node was away."""
+    hour_ns = 3600 * 10**9
+    now = [100 * hour_ns]
+    options = replace(OPTIONS, now_ns=lambda: now[0])
+    kept = replace(options, store_path=tmp_path / "store.sqlite3")
+    async with listening(1, options=options) as a:
+        async with listening(2, address(a), options=kept) as b:
+            publish(b, message(1), message(2, timestamp=now[0] + 1000 * hour_ns))
+        now[0] += 3 * hour_ns
+        publish(a, message(3, timestamp=now[0] - 2 * hour_ns))
+        async with listening(2, address(a), options=kept) as b:
+            await until(lambda: in_meshes(b, 1))
+            await anyio.sleep(5)
+            assert b"message 3" in stored(b)
+
+
+async def test_a_peer_that_leaves_after_its_answer_leaves_a_gap() -> None:
+    """The connection breaks while the node takes the page; the next peer is asked as well."""
+
+    class Leaving(LocalServices):
+        has_left = False
+
+        async def query(self, query: StoreQuery) -> StorePage:
+            if not self.has_left:
+                self.has_left = True
+                resume.begin_gap()
+            return await super().query(query)
+
+    async with EmbeddedNode(OPTIONS) as a, EmbeddedNode(OPTIONS) as b:
+        assert b.store_resume is not None
+        resume = b.store_resume
+        await resume.fetch(Leaving(a))
+        publish(a, message(1))
+        await resume.fetch(a.services)
+        assert stored(b) == [b"message 1"]
+
+
+async def test_a_peer_dialled_without_its_id_has_one_connection() -> None:
+    async with listening(1) as a, listening(2) as b:
+        await b.dial(address(a).partition("/p2p/")[0])
+        await anyio.sleep(120)
+        assert b.network is not None and b.network.connections == 1

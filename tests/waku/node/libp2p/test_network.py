@@ -12,9 +12,10 @@ from websockets.uri import parse_uri
 from tests.waku.libp2p.driver.tls import contexts
 from waku import LightClient, StoreQuery, WakuClient, errors, message_hash
 from waku.discovery import Capability, NodeRecord
-from waku.libp2p import Multiaddr
+from waku.libp2p import InvalidInput, Multiaddr
 from waku.libp2p.driver import Stream, identify
 from waku.node import CannotListen, EmbeddedNode, Listen, ListenLimits, NodeOptions
+from waku.node.store import ArchiveError
 from waku.p2p import codec
 from waku.p2p.codec import Metadata
 from waku.p2p.protocols import (
@@ -290,3 +291,14 @@ def test_an_identity_or_certificate_that_cannot_be_used(tmp_path: Path) -> None:
         EmbeddedNode(listen=Listen((KINDS["tcp"],), identity=key))
     with pytest.raises(CannotListen, match="PEM files, and belong together"):
         EmbeddedNode(listen=Listen((KINDS["tcp"],), tls_certificate=key, tls_key=key))
+
+
+def test_a_node_that_cannot_be_made_leaves_its_identity_free(tmp_path: Path) -> None:
+    listen = Listen((KINDS["tcp"],), identity=tmp_path / "node.key")
+    private = NodeOptions(cluster_id=42)
+    with pytest.raises(InvalidInput) as unreachable:
+        EmbeddedNode(private, listen=listen, relay_peers=["/ip4/192.0.2.1/udp/1"])
+    with pytest.raises(ArchiveError) as no_folder:
+        EmbeddedNode(replace(private, store_path=tmp_path / "none" / "store"), listen=listen)
+    EmbeddedNode(private, listen=listen)
+    assert unreachable.tb is not no_folder.tb, "they hold what was made until here"
