@@ -139,6 +139,7 @@ class Pusher:
             self._stream = self._link().open([FILTER_PUSH])
             self._decided_s = anyio.current_time() + END_WAIT_S
             await self._stream.send(self._take(1))
+            await self._stream.agreed()  # otherwise a peer that refuses all would stay
         elif (left_s := self._decided_s - anyio.current_time()) <= 0:
             await self._stream.send(self._take(BATCH_BYTES))
         elif len(self._queue) == 1:
