@@ -114,8 +114,7 @@ class Network:
             self._certificate = Certificate(listen.tls_certificate, listen.tls_key)
         with ExitStack() as taken:
             self.identity: Final = self._identity()
-            if self._file is not None:
-                taken.callback(self._file.close)
+            taken.callback(self._give_identity_back)
             random = Random(random_bytes(16))
             self.gossip: Final = self._gossip(relay_peers, random)
             """The node's part in relay; None where it takes none."""
@@ -137,6 +136,10 @@ class Network:
                 if (peer_id := _peer_id_of(text)) is not None:
                     self._link(peer_id).is_kept = True
             taken.pop_all()  # `run` gives it back
+
+    def _give_identity_back(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
     @property
     def connections(self) -> int:
