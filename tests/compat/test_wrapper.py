@@ -7,11 +7,13 @@ import threading
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 from result import Err, Ok
 
 from interop.compat import wrapper
+from interop.compat.delivery import DeliveryNode
 from interop.compat.records import address_in
 from interop.compat.wrapper import NodeWrapper
 
@@ -61,8 +63,11 @@ def test_a_node_stops_and_starts_under_its_name(nodes: Nodes) -> None:
     assert node.get_node_info("MyPeerId") == Ok(name)
 
 
-def test_a_call_that_takes_too_long_is_given_up(nodes: Nodes) -> None:
+def test_a_call_that_takes_too_long_is_given_up(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node, _ = nodes.start("alice")
+    monkeypatch.setattr(DeliveryNode, "stop", lambda self: anyio.sleep_forever())
     assert node.stop_node(timeout_s=0) == Err("stop_node: timeout after 0s")
 
 
