@@ -20,8 +20,8 @@ from .plugin_commands import add_commands_of_plugins
 
 COMMANDS: Final = {
     "demo": "Watch five processes agree on one log though the network loses 30 % and cuts one off.",
-    "node": "Run a small Waku node: the REST API of nwaku, a message store, and with --listen a "
-    "service node for js-waku and other light clients.",
+    "node": "Run a small Waku node: the REST API of nwaku, a message store, and with --listen and "
+    "--relay-peer a node among libp2p peers.",
     "chat": "Chat in a terminal. What you type is sent line by line; a tick means that a peer has "
     "it.",
     "send": "Send one message and print its id.",

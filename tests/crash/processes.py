@@ -33,7 +33,7 @@ QUICK: Final = {
     "repair-t-min-ms": 500,
     "repair-t-max-ms": 2_000,
     "repair-sweep-interval-ms": 500,
-    "max-request-attempts": 1_000,
+    "repair-max-request-attempts": 1_000,
     "causal-history-size": 20,
     "bloom-capacity": 500,
 }
