@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import fields
 from enum import Enum
 from typing import Any, Literal
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
