@@ -17,6 +17,7 @@ RESULTS_LIMIT: Final = 1_000
 A request that a program holds keeps its result in any case.
 """
 Result = MessageAcknowledged | DeliveryFailed | SendFailed
+OWN_EVENTS: Final = (SendingMessage, MessageAcknowledged, DeliveryFailed, SendFailed)
 
 
 class Outcome:

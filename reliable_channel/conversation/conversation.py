@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 from .._arguments import checked_name
 from .._resources import resources_named
@@ -11,10 +11,10 @@ from ..errors import ChannelClosed, NoAnswer, NotAcknowledged
 from ..events import AnyEvent, MessageAcknowledged, MessageReceived
 from ..options import ChannelOptions
 from ..runtime import Runtime
-from .acknowledging import Outcome, Outcomes, Request
+from .acknowledging import OWN_EVENTS, Outcome, Outcomes, Request
 from .asking import Asking, Heard, OpenQuestion
 from .envelope import UnreadableEnvelope, decode, encode, is_envelope
-from .presence import Presence
+from .presence import SIGNS, Presence
 
 ANSWER_KEY: Final = "reliable_channel.answer/"
 """Idempotency keys of answers begin with it; then come the asker and the question."""
@@ -48,12 +48,21 @@ class Conversation:
         self.asking = Asking(sender_id, runtime.emit)
         self.presence = Presence(sender_id, self._interval_ms, runtime.emit, runtime.now_ms)
         self.is_closed = False
+        self._notes: Final[dict[type, Callable[[Any, int], None]]] = {
+            **dict.fromkeys(SIGNS, self.presence.note),
+            **dict.fromkeys(OWN_EVENTS, lambda event, at_ms: self._outcomes.note(event)),
+            MessageReceived: self._received,
+        }
+        """Most events are none of these, and cost one look-up."""
         runtime.attach(self.observe, self.asking.holds)
 
     def observe(self, event: AnyEvent, at_ms: int) -> None:
         """Note an event that is being emitted."""
+        if (note := self._notes.get(type(event))) is not None:
+            note(event, at_ms)
+
+    def _received(self, event: MessageReceived, at_ms: int) -> None:
         self.presence.note(event, at_ms)
-        self._outcomes.note(event)
         self.asking.note(event)
 
     def begin(self) -> None:

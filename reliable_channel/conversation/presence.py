@@ -8,7 +8,7 @@ average. By `ROUNDS` times that, an honest participant was heard with a probabil
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from .._notifier import Notifier
 from ..diagnostics import MessageReconciled, RepairRequestReceived, SyncReceived
@@ -27,8 +27,8 @@ PARTICIPANTS_LIMIT: Final = 1_000
 EARLIEST_MS: Final = 1_600_000_000_000
 """A smaller Lamport timestamp is no time: its sender counts from 0."""
 Sign = Literal["message", "ephemeral", "sync", "repair_request", "reconciliation"]
-SIGNS: Final = (EphemeralReceived, SyncReceived, RepairRequestReceived, MessageReconciled)
-_NAMES: Final[dict[type, Sign]] = {
+SIGNS: Final[dict[type, Sign]] = {
+    MessageReceived: "message",
     EphemeralReceived: "ephemeral",
     SyncReceived: "sync",
     RepairRequestReceived: "repair_request",
@@ -82,12 +82,11 @@ class Presence:
         """Threshold of silence (ms); None if there are no sync messages."""
         return ROUNDS * self._interval_ms * max(2, 1 + len(self._present)) or None
 
-    def note(self, event: AnyEvent, now_ms: int) -> None:
+    def note(self, event: Any, now_ms: int) -> None:
         """Note the sign of life in an event, if there is one."""
-        if isinstance(event, MessageReceived):
-            self.heard(event.sender_id, "message", event.lamport_timestamp, now_ms)
-        elif isinstance(event, SIGNS):
-            self.heard(event.sender_id, _NAMES[type(event)], now_ms, now_ms)
+        if (sign := SIGNS.get(type(event))) is not None:
+            heard_ms = event.lamport_timestamp if sign == "message" else now_ms
+            self.heard(event.sender_id, sign, heard_ms, now_ms)
 
     def heard(self, sender_id: str, sign: Sign, heard_ms: int, now_ms: int) -> None:
         """Note that a participant was heard; a `heard_ms` before 2020 counts as now."""
