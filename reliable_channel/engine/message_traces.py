@@ -90,11 +90,11 @@ class MessageTraces:
         if len(arrivals) > MAX_EXPLAINED:
             arrivals.popitem(last=False)
         if is_parked:
-            self._trail(message_id)
+            self._trace(message_id)
 
     def accepted(self, message_id: str, now_ms: int) -> None:
         """An own message was accepted."""
-        self._trail(message_id).sent_ms = now_ms
+        self._trace(message_id).sent_ms = now_ms
 
     def dispatched(self, outgoing: Outgoing, now_ms: int) -> None:
         """The transport took a message; those of others are not noted."""
@@ -106,7 +106,7 @@ class MessageTraces:
 
     def refused(self, message_id: str, reason: str) -> None:
         """An own message will not go out."""
-        self._trail(message_id).failure = reason
+        self._trace(message_id).failure = reason
 
     def withdrawn(self, message_id: str) -> None:
         """An own message was taken back before it went out."""
@@ -114,13 +114,13 @@ class MessageTraces:
 
     def searched(self, message_id: str, search: StoreSearch) -> None:
         """Store was queried for a message."""
-        trace = self._trail(message_id)
+        trace = self._trace(message_id)
         if len(trace.searches) < MAX_NOTED:
             trace.searches += (search,)
 
     def _missing(self, event: MessageMissing, now_ms: int) -> None:
         for entry in event.missing:
-            trace = self._trail(entry.message_id)
+            trace = self._trace(entry.message_id)
             if trace.noticed_ms is None:
                 trace.noticed_ms = now_ms
                 trace.noticed_through = event.carrier_id
@@ -143,12 +143,12 @@ class MessageTraces:
                 continue
             trace = self._message_traces.get(message_id)
             if trace is None and participant_id == self._participant_id:
-                trace = self._trail(message_id)
+                trace = self._trace(message_id)
             if trace is not None and len(trace.requests) < MAX_NOTED:
                 trace.requests += (RequestSeen(now_ms, participant_id),)
 
     def _reconciled(self, event: MessageReconciled, now_ms: int) -> None:
-        trace = self._trail(event.message_id)
+        trace = self._trace(event.message_id)
         trace.reconciled_ms, trace.answered_by = now_ms, event.sender_id
 
     def _received(self, event: MessageReceived, now_ms: int) -> None:
@@ -156,16 +156,16 @@ class MessageTraces:
             trace.logged_ms = now_ms
 
     def _lost(self, event: MessageLost, now_ms: int) -> None:
-        self._trail(event.message_id).lost_ms = now_ms
+        self._trace(event.message_id).lost_ms = now_ms
 
     def _acknowledged(self, event: MessageAcknowledged, now_ms: int) -> None:
-        trace = self._trail(event.message_id)
+        trace = self._trace(event.message_id)
         trace.acknowledged_ms, trace.acknowledged_by = now_ms, event.acknowledged_by
 
     def _failed(self, event: DeliveryFailed, now_ms: int) -> None:
-        self._trail(event.message_id).failure = event.reason
+        self._trace(event.message_id).failure = event.reason
 
-    def _trail(self, message_id: str) -> _Trace:
+    def _trace(self, message_id: str) -> _Trace:
         message_traces = self._message_traces
         if (trace := message_traces.get(message_id)) is None:
             trace = message_traces[message_id] = _Trace()

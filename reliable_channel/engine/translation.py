@@ -34,7 +34,7 @@ class EncryptedDelivery(NamedTuple):
 
 
 class Translation:
-    """Makes public events; without `unconfirmed`, nothing is pending."""
+    """Makes public events; without `pending_events`, nothing is pending."""
 
     def __init__(
         self,

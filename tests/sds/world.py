@@ -22,6 +22,7 @@ from reliable_channel.sds import (
     SdsProtocol,
     WireProfile,
 )
+from reliable_channel.sds.agenda import Agenda
 from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.events import (
@@ -124,6 +125,11 @@ def events(core: SdsProtocol, kind: type[E]) -> list[E]:
 def delivered(core: SdsProtocol) -> list[bytes]:
     """Take all events of a participant and return the contents that were delivered."""
     return [event.content for event in events(core, MessageReceived)]
+
+
+def next_ms(agenda: Agenda) -> int | None:
+    """The first deadline: a call, as mypy takes an attribute that was None for None for good."""
+    return agenda.next_ms
 
 
 def only(items: Iterable[E]) -> E:

@@ -60,23 +60,23 @@ class Publisher:
             self._failed(item)
             return
         stamp_ms = item.stamp_ns(driver.wall_ns()) // 1_000_000
-        to_decrypt = packet(outgoing.data, stamp_ms, outgoing.kind)
+        sent = packet(outgoing.data, stamp_ms, outgoing.kind)
         driver.note(f"publishes {outgoing.kind.value} {outgoing.message_id}")
-        driver.watch.published(driver.core, outgoing, to_decrypt.message_hash, driver.now_ms())
-        driver.world.network.broadcast(driver.node.number, to_decrypt)
-        driver.plan(driver.world.publish_ms // 2, self._answered, item, to_decrypt)
+        driver.watch.published(driver.core, outgoing, sent.message_hash, driver.now_ms())
+        driver.world.network.broadcast(driver.node.number, sent)
+        driver.plan(driver.world.publish_ms // 2, self._answered, item, sent)
 
-    def _answered(self, item: Item, to_decrypt: Packet) -> None:
+    def _answered(self, item: Item, sent: Packet) -> None:
         driver = self._driver
         if driver.node.is_away:
             self._failed(item)
             return
         self._backoff = None
-        stamp_ns = to_decrypt.timestamp_ms * 1_000_000
+        stamp_ns = sent.timestamp_ms * 1_000_000
         if driver.journal is not None:
-            driver.journal.went(item.outgoing, to_decrypt, driver.now_ms())
+            driver.journal.went(item.outgoing, sent, driver.now_ms())
         self._in_hand = None
-        driver.dispatched(item, to_decrypt.message_hash, stamp_ns)
+        driver.dispatched(item, sent.message_hash, stamp_ns)
         self._next()
 
     def _failed(self, item: Item) -> None:

@@ -104,7 +104,7 @@ class JournalKeeper(Protocol):
     def came(self, arrived: Packet, outcome: Outcome, now_ms: int, *, from_store: bool) -> None:
         """A message arrived, and this became of it."""
 
-    def went(self, outgoing: Outgoing, to_decrypt: Packet, now_ms: int) -> None:
+    def went(self, outgoing: Outgoing, sent: Packet, now_ms: int) -> None:
         """The own node took a message."""
 
     def emitted(self, event: AnyEvent | Logged, now_ms: int) -> None:
