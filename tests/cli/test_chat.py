@@ -64,9 +64,8 @@ def test_a_tick_appears_at_the_message_once_it_is_acknowledged(
         bob.send("hello alice")
         rows = alice.sees(row(r"^✓ \d\d:\d\d alice hello$"))
         assert [one for one in rows if "hello" in one and "· " in one] == []
-        heard = row(r"^\d\d:\d\d bob hello alice$")
-        rows = alice.sees(lambda rows: heard(rows) and rows[-1] == "> half a li")
-        assert row("^bob is here$")(rows)
+        heard, here = row(r"^\d\d:\d\d bob hello alice$"), row("^bob is here$")
+        alice.sees(lambda rows: heard(rows) and here(rows) and rows[-1] == "> half a li")
 
 
 def test_what_the_log_warns_of_is_a_line_of_the_conversation(address: str, tmp_path: Path) -> None:
