@@ -189,6 +189,8 @@ class Replay:
         self._before_restart: list[Landed] = []
         """The log of the session before, while that of this one is restored."""
         self._restored: set[str] = set()
+        self._not_restored: dict[str, Finding] = {}
+        """By message, unless a later line of the same session shows that it was restored."""
         self._reception = Reception(participant_id)
         self.misbehaviour = Misbehaviour(self._whose)
         self._found: list[Finding] = []
@@ -281,7 +283,8 @@ class Replay:
         """The broken promises, as far as this journal alone shows them."""
         remarks = (self._finding(*remark) for remark in self._reception.remarks())
         alone = (*self._not_told(), *self._told_without_proof(), *self._without_end())
-        return [*self._found, *remarks, *alone, *self._out_of_order()]
+        found = (*self._found, *self._not_restored.values())
+        return [*found, *remarks, *alone, *self._out_of_order()]
 
     def judged(self) -> Iterator[Coverage]:
         """How much each audit looked at here, and what it could not judge."""
@@ -327,6 +330,8 @@ class Replay:
         elif self.has_begun and not self._log.is_partial:
             self._before_restart = list(self._log)
         self._restored.clear()
+        self._found += self._not_restored.values()
+        self._not_restored.clear()
         if self._given_settle_ms is None:
             waits_ms = self.option("retry_interval_ms") + self.option("repair_t_max_ms")
             self._settle_ms = max(self._settle_ms, SETTLE_MS + waits_ms)
@@ -412,6 +417,8 @@ class Replay:
         )
         if line.outcome == "restored":
             self._restored.add(message_id)
+            if self._not_restored.pop(message_id, None) is not None:
+                self._log.restore(entry)
             if entry.sender_id == self._whose[1]:
                 self._last_lamport = max(self._last_lamport, entry.lamport_timestamp)
             if message_id not in self._seen:
@@ -554,7 +561,9 @@ class Replay:
         for each in before:
             if oldest is not None and each.key > oldest and each.message_id not in self._restored:
                 detail = "in the log before the restart, and not after it"
-                self._find(Audit.ARRIVED, each.message_id, at_ms, detail)
+                self._not_restored[each.message_id] = self._finding(
+                    Audit.ARRIVED, each.message_id, at_ms, detail
+                )
                 self._log.forget(each.message_id)
                 self._log.lose()
 
