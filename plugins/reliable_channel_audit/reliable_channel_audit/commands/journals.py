@@ -262,6 +262,14 @@ def _live(
         listen=where,
         webhook_url=webhook,
     )
+    metrics = f", metrics at http://{listen}/metrics" if listen is not None else ""
+    err.print(
+        f"following {paths[0]}{', …' if paths[1:] else ''}, reports in {directory}{metrics}; "
+        "stop with Ctrl-C",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
     try:
         run_program(run)
     finally:
