@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from docs import choosing, commands, conformance, generate, message_states
+from docs import choosing, commands, generate, message_states
 from reliable_channel import ChannelOptions, MessageReceived, ReliableChannel
 from reliable_channel.events import AnyEvent
 from reliable_channel.transport import MemoryNetwork
@@ -24,7 +24,7 @@ PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
 
 @pytest.mark.parametrize(
     "written",
-    [commands, generate, conformance, choosing, message_states],
+    [commands, generate, choosing, message_states],
     ids=lambda module: module.__name__,
 )
 def test_a_generated_page_is_up_to_date(
@@ -76,6 +76,20 @@ def test_the_files_that_a_page_names_exist(page: str) -> None:
     files = {f"/{file.relative_to(ROOT)}" for one in folders for file in (ROOT / one).rglob("*.py")}
     gone = [name for name in named if not any(file.endswith(f"/{name}") for file in files)]
     assert sorted(gone) == []
+
+
+def test_the_page_adds_up_the_rows_of_the_interop_matrix() -> None:
+    added: dict[str, list[int]] = {}
+    for section in re.split(r"(?m)^\*\*", (ROOT / "interop" / "RESULTS.md").read_text())[1:]:
+        rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| passes")]
+        with_js = [row for row in rows if row[1] != "ours ↔ ours"]
+        missed = [row for row in with_js if row[-1] != "none |"]
+        added[section.partition("**")[0]] = [len(rows), len(with_js), len(missed)]
+    table = re.findall(
+        r"(?m)^\| (\d+\w?\. [^|]+) \| (\d+) \| (\d+) \| (\d+) \|$",
+        (DOCS / "interop.md").read_text(),
+    )
+    assert {title: [int(each) for each in numbers] for title, *numbers in table} == added
 
 
 def test_every_page_has_its_place_on_the_site() -> None:
