@@ -14,9 +14,6 @@ SPARK: Final = "needs Java and pyspark, which `make test` does without: `make te
 OTHERS: Final = "a machine, file or program of others"
 
 NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
-    "docs/auto.md": {
-        "reliable-channel": f"{LONG}the figures of this page; {LAB}/sim",
-    },
     "docs/choosing.md": {
         "reliable-channel": f"{LONG}{LAB} runs small ones",
         "make docs": CHECKOUT + "tests/docs/test_docs.py",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 COMMANDS: Final = {
-    "conformance": "Test a participant against the rules of SDS and SDS-R (docs/conformance-kit.md).",
+    "conformance": "Test a program against the rules of SDS and SDS-R (docs/conformance-kit.md).",
 }
 """Their names, and the first paragraph of their help."""
 

@@ -54,7 +54,7 @@ def conformance(
         bool, typer.Option("--json", help="Print a JSON line for each row.")
     ] = False,
 ) -> None:
-    """Test a participant against the rules of SDS and SDS-R (docs/conformance-kit.md).
+    """Test a program against the rules of SDS and SDS-R (docs/conformance-kit.md).
 
     The exit status is 1 where a required rule is broken.
     """
