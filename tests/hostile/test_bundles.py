@@ -21,6 +21,7 @@ from reliable_channel.sds.adaptive.inbox import (
     OPENED_BYTES_PER_S,
     PAUSE_MS,
 )
+from reliable_channel.sds.adaptive.reconciling import ReconcilingState
 from reliable_channel.sds.dialects import sds_pb2
 from reliable_channel.sds.dialects.codec import MAX_BUNDLED_MESSAGES
 from reliable_channel.sds.events import (
@@ -102,9 +103,9 @@ def opened(core: SdsProtocol, until_ms: int) -> int:
 
 
 def inbox_bytes(core: SdsProtocol) -> int:
-    reconciliation = inside.state(core).reconciliation
-    assert reconciliation is not None
-    return reconciliation.inbox.size_bytes
+    state = inside.state(core)
+    assert isinstance(state, ReconcilingState)
+    return state.reconciliation.inbox.size_bytes
 
 
 @pytest.mark.usefixtures("states_unchecked")
