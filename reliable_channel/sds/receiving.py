@@ -183,10 +183,8 @@ class Receiver:
         self, message: Message, sent_at_ns: int | None, missing_for_ms: int | None, now_ms: int
     ) -> None:
         """Content came for the first time: acknowledge it soon."""
-        self._state.sync_timer.restart(self._news(message, missing_for_ms), now_ms)
-
-    def _news(self, message: Message, missing_for_ms: int | None) -> SyncTrigger:
-        return SyncTrigger.CONTENT if missing_for_ms is None else SyncTrigger.MISSED_CONTENT
+        heard = SyncTrigger.CONTENT if missing_for_ms is None else SyncTrigger.MISSED_CONTENT
+        self._state.sync_timer.restart(heard, now_ms)
 
     def _is_echo(self, message: Message, profile: WireProfile) -> bool:
         """Whether an own message says nothing new.

@@ -50,7 +50,7 @@ class Sender:
         if not content:
             raise EmptyContent("a message needs content: an empty one reads as a sync message")
         limit = state.options.limits.outgoing_messages
-        if len(state.outgoing_buffer) >= limit:
+        if len(state.outgoing_buffer.entries) >= limit:
             raise OutgoingBufferFull(
                 f"{limit} own messages wait for an acknowledgement; send again later"
             )

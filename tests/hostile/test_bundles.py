@@ -21,7 +21,7 @@ from reliable_channel.sds.adaptive.inbox import (
     OPENED_BYTES_PER_S,
     PAUSE_MS,
 )
-from reliable_channel.sds.adaptive.reconciling import ReconcilingState
+from reliable_channel.sds.adaptive.reconciling import ReconcilingReceiver, ReconcilingState
 from reliable_channel.sds.dialects import sds_pb2
 from reliable_channel.sds.dialects.codec import MAX_BUNDLED_MESSAGES
 from reliable_channel.sds.events import (
@@ -95,6 +95,7 @@ def auto(name: str = "bob") -> SdsProtocol:
 def opened(core: SdsProtocol, until_ms: int) -> int:
     """How many messages are taken out of bundles until then."""
     receiver, now_ms = core._receiver, NOW_MS  # noqa: SLF001
+    assert isinstance(receiver, ReconcilingReceiver)
     with patch.object(receiver, "receive_bundled", wraps=receiver.receive_bundled) as opens:
         while (due_ms := core.next_deadline_ms()) is not None and due_ms <= until_ms:
             now_ms = max(now_ms, due_ms)

@@ -137,10 +137,11 @@ class TunedReceiver(Receiver):
     ) -> None:
         self._tuner.arrived(message, sent_at_ns, missing_for_ms, now_ms)
         self._refers_first[message.message_id] = self._heads.referred(message.causal_ids)
-        super()._note_news(message, sent_at_ns, missing_for_ms, now_ms)
+        self._state.sync_timer.restart(self._news(message, missing_for_ms), now_ms)
 
     def _news(self, message: Message, missing_for_ms: int | None) -> SyncTrigger:
-        heard = super()._news(message, missing_for_ms)
+        """Acknowledge new content, and return what that means for the next sync message."""
+        heard = SyncTrigger.CONTENT if missing_for_ms is None else SyncTrigger.MISSED_CONTENT
         if message.sender_id != self._state.sender_id:
             if self._heads.is_behind and heard is SyncTrigger.CONTENT:
                 heard = SyncTrigger.MORE_CONTENT

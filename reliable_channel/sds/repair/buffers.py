@@ -191,6 +191,8 @@ class OutgoingRepairBuffer:
         Where more are due than it takes, their referrers have their turns, so that
         references to nothing, with ids made to be due early, do not hold up all others.
         """
+        if not self._wanted:
+            return []
         due = self._timetable.until(now_ms, len(self._timetable))
         most = self._options.max_requests_per_message
         if len(due) > most:
