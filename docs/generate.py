@@ -27,9 +27,9 @@ def page() -> str:
 def _head() -> Iterator[str]:
     yield "# Options, events, errors"
     yield ""
-    yield "From the docstrings, by `make docs`. Further pages of the reference: [channels](api/channel.md),"
-    yield "[plugin interfaces](api/spi.md), [`waku`](api/waku.md), [Status bots](api/status.md) and"
-    yield "[commands](api/commands.md). Other names are private."
+    yield "From the docstrings, by `make docs`. Further pages of the reference:"
+    yield "[channels](api/channel.md), [plugin interfaces](api/spi.md), [`waku`](api/waku.md),"
+    yield "[Status bots](api/status.md) and [commands](api/commands.md). Other names are private."
 
 
 def _options() -> Iterator[str]:
