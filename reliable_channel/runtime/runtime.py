@@ -191,8 +191,9 @@ class Runtime:
         listen and ask Store."""
         if self._state is not None:
             tables = self._state.saved.tables
-            for number, _ in enumerate(self.engine.redeliver(tables, self._driver.now_ms())):
-                self._driver.finish()
+            now_ms = self._driver.now_ms()
+            for number, step in enumerate(self.engine.redeliver(tables, now_ms)):
+                self._driver.end(step, now_ms)
                 if number % REDELIVERED_AT_ONCE == 0:
                     await anyio.lowlevel.checkpoint()
         if self._asks_store:
