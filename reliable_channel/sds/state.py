@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from . import states
 from .acknowledgements import AcknowledgementReview, Participants
-from .adaptive.causal_frontier import Heads
+from .adaptive.causal_frontier import CausalFrontier
 from .adaptive.comparison import STABLE_MS, LogComparison
 from .agenda import Agenda
 from .bloom import RollingBloomFilter
@@ -84,7 +84,7 @@ class ChannelState:
             options.max_message_bytes // 2,
             profile.codec.encode_causal_entry,
         )
-        self.heads = None if tuner is None else Heads(*history, recorder)
+        self.heads = None if tuner is None else CausalFrontier(*history, recorder)
         self.causal_tail = CausalTail(*history) if self.heads is None else self.heads
         self.bloom_filter = RollingBloomFilter(options.bloom, form=profile.bloom)
         self.participants = Participants(limits.participants, recorder)
