@@ -139,6 +139,8 @@ participant."""
 OF_PARTS: Final = (
     *("delivery", "wire", "received", "acknowledgement", "repair", "name", "hint", "log_hour"),
 )
+OF_RUNS: Final = ("verdict", "finding")
+"""Kinds that are about all channels."""
 _STEADY: Final = ("line", "at_ms", "lamport_timestamp", "position", "timestamp_ns")
 """Columns that are stored as differences of one row from the next."""
 
