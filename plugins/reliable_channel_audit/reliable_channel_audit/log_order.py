@@ -105,7 +105,7 @@ class LogOrder:
 
 class Hour(NamedTuple):
     """Messages of a log by an hour of their Lamport timestamps. Logs with the same messages have
-    equal `entries` and `total`, in whatever order they entered."""
+    equal `entries` and `total`, in any order."""
 
     entries: int
     total: int

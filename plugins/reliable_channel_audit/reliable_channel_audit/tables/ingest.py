@@ -1,4 +1,4 @@
-"""Closed journal files, each read once: what it says goes into tables of its own name."""
+"""Closed journal files, each read once: its tables have the name of its sha256."""
 
 from __future__ import annotations
 

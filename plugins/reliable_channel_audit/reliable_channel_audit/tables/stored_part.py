@@ -30,7 +30,7 @@ def tables_of(part: Gathered, participant_id: str) -> Tables:
 
 
 class _Numbered:
-    """A part whose ids are numbers of its own."""
+    """A part with numbers for ids."""
 
     def __init__(self, part: Gathered, participant_id: str) -> None:
         self._part, self._whose = part, participant_id

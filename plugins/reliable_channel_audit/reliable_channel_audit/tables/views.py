@@ -44,12 +44,12 @@ select channel, day, participant_id, event, message_id, at_ms, line from repair_
 """,
     "acknowledgement": """
 select sent.channel, sent.day, sent.participant_id, sent.message_id, sent.at_ms as accepted_ms,
-    told.at_ms as acknowledged_ms, told.at_ms - sent.at_ms as latency_ms, told.source,
-    told.acknowledged_by
+    emitted.at_ms as acknowledged_ms, emitted.at_ms - sent.at_ms as latency_ms, emitted.source,
+    emitted.acknowledged_by
 from delivery_rows as sent
-left join acknowledgement_rows as told
-    on sent.channel = told.channel and sent.participant_id = told.participant_id
-    and sent.message_id = told.message_id
+left join acknowledgement_rows as emitted
+    on sent.channel = emitted.channel and sent.participant_id = emitted.participant_id
+    and sent.message_id = emitted.message_id
 where sent.is_own
 """,
     "log_difference": """
