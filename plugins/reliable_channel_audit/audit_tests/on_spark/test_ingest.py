@@ -15,6 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 from reliable_channel_audit.check import check
+from reliable_channel_audit.columns.gathered import gathered_part
 from reliable_channel_audit.journals import journal_files
 from reliable_channel_audit.plugin import register_commands
 from reliable_channel_audit.tables import ingest as ingesting
@@ -88,11 +89,10 @@ def test_parts_are_read_once_and_the_open_file_each_time(
     write_group(tmp_path / "whole", seed=3)
     write_parts(journals, read(tmp_path / "whole"))
     opened = Counter[str]()
-    real = ingesting.gathered_part
 
     def counting(path: Path, *numbers: Any) -> Any:
         opened[path.name] += 1
-        return real(path, *numbers)
+        return gathered_part(path, *numbers)
 
     monkeypatch.setattr(ingesting, "gathered_part", counting)
     monkeypatch.setattr(participants, "gathered_part", counting)

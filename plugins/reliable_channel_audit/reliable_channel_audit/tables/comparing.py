@@ -165,20 +165,20 @@ class ChannelLogs:
         rows = {whose for each in self._known if each.by_rows is not None for whose in each.hours}
         lives = list(self._lives)
         for row in found.to_pylist():
-            whose, message_id = lives[row["life"]], row["message_id"]
+            whose = lives[row["life"]]
             if whose not in rows:
                 yield Delivery(
                     *whose,
-                    message_id,
-                    row["sender_id"],
-                    row["lamport_timestamp"],
-                    row["content_sha256"],
-                    row["at_ms"],
-                    message_id if row["is_own"] else None,
-                    row["message_hash"],
-                    None if row["is_own"] else row["source"] or "live",
-                    None,
-                    0,
+                    message_id=row["message_id"],
+                    sender_id=row["sender_id"],
+                    lamport_timestamp=row["lamport_timestamp"],
+                    content_sha256=row["content_sha256"],
+                    at_ms=row["at_ms"],
+                    first_segment_id=row["message_id"] if row["is_own"] else None,
+                    message_hash=row["message_hash"],
+                    source=None if row["is_own"] else row["source"] or "live",
+                    missing_since_ms=None,
+                    log_position=0,
                 )
 
     def _acknowledgements(
@@ -218,9 +218,9 @@ class ChannelLogs:
         every = self._deliveries({at for hours in self._hours.values() for at in hours})
         places: Counter[Whose] = Counter()
         order = [("life", "ascending"), ("lamport_timestamp", "ascending")]
-        for each in self._by_columns(every.sort_by([*order, ("message_id", "ascending")])):
-            yield each._replace(log_position=places[each[:3]])
-            places[each[:3]] += 1
+        for entry in self._by_columns(every.sort_by([*order, ("message_id", "ascending")])):
+            yield entry._replace(log_position=places[entry[:3]])
+            places[entry[:3]] += 1
 
     def _differences(
         self, held: Sequence[Delivery], spans: Mapping[int, Hour]
