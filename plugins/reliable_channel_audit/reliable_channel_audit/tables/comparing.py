@@ -51,7 +51,7 @@ class ChannelLogs:
         self, context: Context, known: Sequence[Known], lives: Sequence[Life], directory: Path
     ) -> None:
         self._context, self._known, self._directory = context, known, directory
-        self._lives = {life[:3]: life for life in lives}
+        self._lives: dict[Whose, Life] = {life[:3]: life for life in lives}
         self._hours: dict[Whose, Mapping[int, Hour]] = {whose: {} for whose in self._lives}
         for each in known:
             self._hours.update(each.hours)
@@ -165,7 +165,7 @@ class ChannelLogs:
         rows = {whose for each in self._known if each.by_rows is not None for whose in each.hours}
         lives = list(self._lives)
         for row in found.to_pylist():
-            whose = lives[row["life"]]
+            whose: Whose = lives[row["life"]]
             if whose not in rows:
                 yield Delivery(
                     *whose,
