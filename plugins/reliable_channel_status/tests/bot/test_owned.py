@@ -149,9 +149,8 @@ def test_what_was_decided_before_a_crash_is_published_after_it() -> None:
         reader = tester.client(COMMUNITY)
         tester.user("Alice", ALICE).requests_to_join(COMMUNITY)
         assert [request.display_name for request in owner.owned.requests] == ["Alice"]
-        owner.owned._node.accept((ALICE.public_key,), tester.now_ms())  # noqa: SLF001
-        owner.owned._memory.save()  # and no further: the process is killed here  # noqa: SLF001
-        tester.crash()
+        owner.owned.decide(ALICE.public_key, accepted=True)
+        tester.crash()  # after it was written, and before the bot had its turn
         tester.start()
         tester.wait(2)
         assert reader.description is not None

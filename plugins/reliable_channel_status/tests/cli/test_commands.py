@@ -30,7 +30,7 @@ ADVICE = "clients drop what it says; run the bot, which asks to join, or ask the
 
 def found(tester: BotTester) -> MembershipFinding:
     shards = [str(one) for one in (tester.bot.options.shard, *tester.bot.options.also_listen)]
-    client = tester._new_client()  # noqa: SLF001
+    client = tester.node_client()
     (finding,) = tester.run(examine(client, tester.key, [COMMUNITY], shards, tester.now_ms()))
     tester.run(client.aclose())
     return finding
