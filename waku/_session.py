@@ -206,9 +206,10 @@ def _understand(answer: Answer, read: Callable[[Answer], T]) -> T:
 
 
 def _may_repeat(request: Request, error: BaseException) -> bool:
-    if request.repeat is Repeat.UNSENT:
-        return isinstance(error, NodeUnreachable) and not error.sent
-    return isinstance(error, WakuError) and error.retryable
+    if isinstance(error, NodeUnreachable):
+        return request.repeat is Repeat.SAFE or not error.sent
+    may_pass = isinstance(error, WakuError) and error.retryable
+    return may_pass and request.repeat is not Repeat.UNSENT
 
 
 def _broken_off(request: Request, error: httpx.TransportError) -> WakuError:

@@ -172,6 +172,38 @@ async def test_time_spans_come_in_pages_oldest_first_both_ends_included(
         assert [page async for page in alice.by_time(1, 2)] == [[]]
 
 
+async def test_messages_of_one_timestamp_do_not_end_the_pages() -> None:
+    """Anybody may publish them, so time alone is no progress."""
+    async with line() as it:
+        alice = over(it)  # no subscription, which would stop go-waku
+        for number in range(1_300):
+            there(it, b"%d" % number, 1_000)
+        there(it, b"later", 1_001)
+        received = [m.payload async for page in alice.by_time(1, 2_000) for m in page]
+        assert received[-1] == b"later"
+        assert len(set(received)) == 1_301
+        await alice.aclose()
+
+
+async def test_a_page_is_halved_after_a_timeout_and_the_next_query_begins_with_its_size() -> None:
+    async with line() as it, opened(it) as alice:
+        for number in range(90):
+            there(it, b"%d" % number, 1_000 + number)
+
+        def slow(request: httpx.Request) -> Exception | None:
+            size = request.url.params.get("pageSize")
+            return httpx.ReadTimeout("too slow") if size and int(size) > 25 else None
+
+        it.disturbance = slow
+        it.forget()
+        with pytest.raises(StoreUnavailable):
+            assert [page async for page in alice.by_time(1, 2_000)]
+        received = [m.payload async for page in alice.by_time(1, 2_000) for m in page]
+        assert received == [b"%d" % number for number in range(90)]
+        sizes = [int(r.url.params["pageSize"]) for r in it.requests if "/store/" in r.url.path]
+        assert sizes == [100, 50, 50, 25, 25, 25, 25]
+
+
 async def test_the_store_peer_is_named_in_every_query() -> None:
     peer = "/ip4/127.0.0.1/tcp/1/p2p/16Uiu2HAm"
     it = Line()
