@@ -8,6 +8,7 @@ from typing import Final, Literal
 import anyio
 import httpx
 
+from waku._recent_pushes import RecentPushes
 from waku._request import Flavour
 from waku._subscription_watchdog import SubscriptionWatchdog
 from waku.client import WakuClient
@@ -78,6 +79,7 @@ class WakuTransport(OnTopic):
         self._last_look_s: float | None = None
         self._last_ping_s = 0.0
         self._legacy_light_push = False
+        self._pushes = RecentPushes()
         self._lost: str | None = None
         """Why there has to be a new subscription: until there is one, nodes that know nothing of it
         any more answer each look with nothing."""
@@ -321,7 +323,8 @@ class WakuTransport(OnTopic):
 
     async def _light_push(self, message: WakuMessage, urgent: bool) -> None:
         try:
-            await self._push(message, urgent)
+            with self._pushes.pushing(message_hash(self._shard, message)):
+                await self._push(message, urgent)
         except WakuError as error:
             if error.retryable and not isinstance(error, RateLimited):
                 self._last_ping_s = -inf  # who was away may have forgotten the subscription, too

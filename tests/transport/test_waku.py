@@ -260,6 +260,19 @@ async def test_light_push_falls_back_to_its_first_version() -> None:
         assert len(await arrived(alice, 3)) == 3
 
 
+async def test_a_push_repeated_after_silence_is_taken_where_the_node_has_it() -> None:
+    async with line() as it, opened(it, service="light") as alice:
+        envelope = alice.envelope(b"hello", timestamp_ns=now_ns(), ephemeral=False)
+        it.disturbance = failing(httpx.ReadTimeout("no answer"), path="/lightpush")
+        with pytest.raises(TransportError, match="no answer"):
+            await alice.publish(envelope)
+        no_peers = b'{"statusDesc":"No peers for topic, skipping publish"}'
+        it.disturbance = answering(505, no_peers, path="/lightpush")
+        await alice.publish(envelope)
+        with pytest.raises(TransportError, match="No peers for topic"):
+            await publish(alice, b"another")
+
+
 async def test_a_filter_subscription_is_pinged_and_renewed(virtual_time: None) -> None:
     async with line() as it, opened(it, service="light") as alice:
         await alice.receive()
