@@ -75,7 +75,7 @@ async def new_entries(
         except NodeUnreachable as error:
             size = page_query.page_size or NODE_PAGE_SIZE
             timeouts += 1
-            if not error.sent or size == 1 or timeouts == TIMEOUTS:
+            if not error.timed_out or size == 1 or timeouts == TIMEOUTS:
                 raise
             page_query = replace(page_query, page_size=size // 2)
             continue

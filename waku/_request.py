@@ -33,7 +33,7 @@ class Repeat(Enum):
     SAFE = auto()
     """After any failure that may pass: reading without a trace, or setting what is set already."""
     ANSWERED = auto()
-    """After a failure that may pass, but not after silence: the same answer would take as long."""
+    """After a failure that may pass, but not after a timeout: the answer would take as long."""
     UNSENT = auto()
     """Only if it certainly never left: publishing, and reading what the read clears."""
 
