@@ -246,9 +246,10 @@ class LightClient:
         digest = message_hash(pubsub_topic, message)
 
         async def push(_: Entry, peer: ServicePeer) -> LightPushAnswer:
+            answer = LightPushAnswer(0)  # where the peer has the message already
             with self._pushes.pushing(digest):
-                return await peer.light_push(message, pubsub_topic, urgent=urgent)
-            return LightPushAnswer(0)  # it had the message already
+                answer = await peer.light_push(message, pubsub_topic, urgent=urgent)
+            return answer
 
         with self._subscriptions.publishing(pubsub_topic, message):
             answered = await self._asker.ask(Role.LIGHT_PUSH, push, count=self._redundancy)
