@@ -15,8 +15,8 @@ KNOWN: Final = 1000
 class Unopened:
     """Messages that the key does not open.
 
-    What is encrypted in the other order is recognised, and not delivered: with whole messages
-    encrypted, nobody without the key can forge a sender or a reference.
+    A message in the other order of encryption is recognised, and not delivered: in the order
+    `encrypt-then-sds` a stranger can forge senders and references.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class Unopened:
         self._codec = codec
         self._contents_alone = contents_alone
         self._is_shared = is_shared
-        """True if other channels may use the content topic, with keys of their own."""
+        """True if other channels may use the content topic, with other keys."""
         self._known = RecentSet[bytes](KNOWN)
         self._count = 0
         self._in_other_order = 0
