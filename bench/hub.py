@@ -43,6 +43,7 @@ class Meter:
     def phase(self, name: str) -> Iterator[None]:
         begun, cpu, node_cpu = time.perf_counter(), time.process_time(), self._node.cpu_s()
         yield
+        print(name, round(time.perf_counter() - begun, 1), flush=True)
         self.figures |= {
             f"{name}_s": time.perf_counter() - begun,
             f"{name}_cpu_s": time.process_time() - cpu,
@@ -78,6 +79,7 @@ async def measure(plan: argparse.Namespace, node: ServiceNode) -> dict[str, floa
                     await opened.enter_async_context(channel)
             for channel in channels:
                 readers.start_soon(read, channel)
+            await anyio.sleep(plan.settle)
             with meter.phase("idle"):
                 await anyio.sleep(plan.seconds)
             with meter.phase("burst"), anyio.move_on_after(PATIENCE_S):
@@ -94,7 +96,8 @@ async def measure(plan: argparse.Namespace, node: ServiceNode) -> dict[str, floa
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="make bench WHAT=hub", description=__doc__)
     parser.add_argument("--channels", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=20, help="of idling")
+    parser.add_argument("--settle", type=float, default=60, help="seconds before idling counts")
+    parser.add_argument("--seconds", type=float, default=30, help="of idling")
     parser.add_argument("--transport", choices=["rest", "libp2p"], default="rest")
     parser.add_argument("--preset", choices=["documented", "auto"], default="documented")
     parser.add_argument("--topics", choices=["one", "each"], default="one", help="for all, or each")
