@@ -37,7 +37,7 @@ MAX_INTERVAL_MS: Final = 100
 ACTIVE_S: Final = 10.0
 """Time after a message in which its lane counts as active."""
 IDLE_LOOKS_PER_S: Final = 10
-"""Looks at all idle lanes together."""
+"""Requests for all idle lanes together."""
 MAX_IDLE_S: Final = 10.0
 """Longest time between two looks at a lane."""
 SIGN_OF_LIFE_S: Final = 15.0
@@ -46,8 +46,8 @@ RETRY_S: Final = 1.0
 CHECKED_EVERY: Final = 10
 """Looks at a shard, after which one topic is read by itself: the node may have forgotten one."""
 UNREAD: Final = 8
-"""Own messages after which their lanes are read at once: the node gives them back, and its cache
-drops the oldest of 50."""
+"""Own messages after which their lanes are read at once; after twice as many, others wait. Together
+with `MAX_REQUESTS` on their way they are fewer than a node's cache holds."""
 MAX_TOPICS: Final = 100
 """Content topics of one request (12/WAKU2-FILTER)."""
 
@@ -121,6 +121,8 @@ class _Lane:
         )
     )
     looks: int = 0
+    requests: int = 1
+    """Requests of the last look."""
     unread: int = 0
     """Own messages since the last look."""
     fails: bool = False
@@ -148,6 +150,9 @@ class HubNode:
         self._unsubscribing = anyio.Lock()
         self._peers: dict[str, RelayPeers] = {}
         self._changed = Notifier()
+        self._unread = 0
+        """Own messages that were published since the last look at their lanes."""
+        self._looked = Notifier()
 
     async def run(self) -> None:
         """Look at each lane when it is time, for ever."""
@@ -205,19 +210,26 @@ class HubNode:
         lane = self._lanes[key]
         del lane.readers[reader]
         if not lane.readers:
+            self._unread -= lane.unread
             del self._lanes[key]
         if unsubscribe and not (lane.readers if lane.read_by == "shard" else others):
             self._unneeded[reader.content_topic] = lane.read_by, lane.shard
         self._changed.notify()
 
-    def published(self, reader: TopicReader) -> None:
-        """Note an own message of a reader's topic, which the node will give back."""
+    async def published(self, reader: TopicReader) -> None:
+        """Note an own message of a reader's topic, which the node will give back.
+
+        Its cache is small, so that a burst of own messages waits for looks.
+        """
         self._lanes[self._places[reader]].unread += 1
-        unread = [lane for lane in self._lanes.values() if lane.unread]
-        if sum(lane.unread for lane in unread) >= UNREAD:
-            for lane in unread:
-                lane.unread, lane.looks_at_s = 0, 0.0
+        self._unread += 1
+        if self._unread >= UNREAD:
+            for lane in self._lanes.values():
+                if lane.unread:
+                    lane.looks_at_s = 0.0
             self._changed.notify()
+        if self._unread >= 2 * UNREAD:
+            await self._looked.wait(RETRY_S)
 
     def _place(self, reader: TopicReader, shard: str, read_by: ReadBy) -> None:
         """Put a reader into its lane."""
@@ -234,6 +246,7 @@ class HubNode:
 
     async def _look(self, lane: _Lane) -> None:
         lane.looks += 1
+        self._unread -= lane.unread
         lane.unread = 0
         try:
             messages = await self._read(lane)
@@ -243,6 +256,8 @@ class HubNode:
             for reader in lane.readers:
                 reader.fail(error)
             return
+        finally:
+            self._looked.notify()
         if lane.fails:
             lane.fails = False
             for reader in lane.readers:
@@ -263,7 +278,9 @@ class HubNode:
             messages = await self.client.relay_messages(lane.shard)
         except NotSubscribed:  # nwaku says so as well before the first message
             has_shard = False
+        lane.requests = 1
         if (not has_shard or lane.looks % CHECKED_EVERY == 0) and lane.readers:
+            lane.requests = 2
             checked = next(iter(lane.readers))
             lane.readers[checked] = lane.readers.pop(checked)  # the next look checks another one
             try:
@@ -298,10 +315,10 @@ class HubNode:
             self._url,
         )
         self._reads_singly = True
-        lanes, self._lanes = self._lanes, {}
+        self._unread, lanes, self._lanes = 0, self._lanes, {}
         for key, lane in lanes.items():
             if lane.read_by != "relay":
-                self._lanes[key] = lane
+                self._lanes[key], lane.unread = lane, 0
                 continue
             for reader in lane.readers:
                 self._place(reader, lane.shard, lane.read_by)
@@ -313,7 +330,9 @@ class HubNode:
         if count:
             lane.active_s = now_s
         elif now_s - lane.active_s > ACTIVE_S:
-            wait_s = max(wait_s, min(len(self._lanes) / IDLE_LOOKS_PER_S, MAX_IDLE_S))
+            wait_s = max(
+                wait_s, min(len(self._lanes) * lane.requests / IDLE_LOOKS_PER_S, MAX_IDLE_S)
+            )
         return now_s + wait_s
 
     async def _unsubscribe(self) -> None:

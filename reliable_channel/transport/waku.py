@@ -149,7 +149,7 @@ class WakuTransport(OnTopic):
             raise
         self._watchdog.published(envelope.message_hash, self._monotonic())
         if self._shared is not None and self._reader is not None:
-            self._shared.published(self._reader)
+            await self._shared.published(self._reader)
 
     async def _dispatch(self, message: WakuMessage, urgent: bool) -> None:
         if self._service == "light":
