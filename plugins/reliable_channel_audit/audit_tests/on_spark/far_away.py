@@ -1,0 +1,69 @@
+"""An audit or a sweep elsewhere, as a process of its own: a session cannot change its master.
+
+`python -m audit_tests.on_spark.far_away MASTER_OR_REMOTE audit JOURNALS` prints the verdict
+as JSON, `… sweep RESULTS` the digest; and both `some are done` once some tasks have ended.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reliable_channel_audit.audit import read_facts, verdict
+from reliable_channel_audit.session import session
+from reliable_channel_lab.sweep import digest, execute
+from reliable_channel_lab.sweep.on_spark import spark_executor
+from reliable_channel_lab.sweep.quiet import QuietRun
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.executor.memory": "512m",
+}
+
+
+TASKS = 8
+RUNS = [QuietRun(seed=seed, participants=200, rounds=50) for seed in range(1, TASKS + 1)]
+
+
+def main() -> None:
+    where, what, directory = sys.argv[1:]
+    if where.startswith("sc://"):
+        spark = session(remote=where, settings={"spark.sql.shuffle.partitions": "3"})
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+    else:
+        spark = session(where, settings=SMALL)
+        threading.Thread(target=tell_when_some_are_done, args=[spark], daemon=True).start()
+    print(audit(spark, directory) if what == "audit" else sweep(spark, directory), flush=True)
+    spark.stop()
+
+
+def audit(spark: SparkSession, directory: str) -> str:
+    facts = read_facts(spark, [directory], partitions=TASKS)
+    return verdict(facts, [directory]).to_json()
+
+
+def sweep(spark: SparkSession, directory: str) -> str:
+    return digest(execute(RUNS, Path(directory), spark_executor(spark), batch_size=1))
+
+
+def tell_when_some_are_done(spark: SparkSession) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    while True:
+        for stage in tracker.getActiveStageIds():
+            if (info := tracker.getStageInfo(stage)) and info.numTasks == TASKS:
+                if info.numCompletedTasks >= 2:
+                    print("some are done", flush=True)
+                    return
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    main()
