@@ -1,7 +1,8 @@
 """`make bench WHAT=hub`: many channels of one process over one node, through a `ChannelHub`.
 
-The node is a separate process. The channels are opened one after another, idle, send one message
-each, and are closed one after another. CPU time is that of this process, or of the node (Linux).
+The node is a separate process. The channels are opened one after another, settle, idle, send one
+message each, and are closed one after another. CPU time is that of this process, or of the node
+(Linux).
 """
 
 from __future__ import annotations
@@ -43,7 +44,6 @@ class Meter:
     def phase(self, name: str) -> Iterator[None]:
         begun, cpu, node_cpu = time.perf_counter(), time.process_time(), self._node.cpu_s()
         yield
-        print(name, round(time.perf_counter() - begun, 1), flush=True)
         self.figures |= {
             f"{name}_s": time.perf_counter() - begun,
             f"{name}_cpu_s": time.process_time() - cpu,

@@ -8,6 +8,7 @@ from typing import Final, Literal
 import anyio
 import httpx
 
+from waku._recent_pushes import RecentPushes
 from waku._request import Flavour
 from waku._subscription_watchdog import SubscriptionWatchdog
 from waku.client import WakuClient
@@ -90,6 +91,7 @@ class WakuTransport(OnTopic):
         self._last_look_s: float | None = None
         self._last_ping_s = 0.0
         self._legacy_light_push = False
+        self._pushes = RecentPushes()
         self._lost: str | None = None
         """Why there has to be a new subscription: until there is one, nodes that know nothing of it
         any more answer each look with nothing."""
@@ -141,6 +143,7 @@ class WakuTransport(OnTopic):
         """Publish through relay or light push."""
         message = self._topic.message(envelope)
         self._watchdog.publishing(envelope.message_hash)
+        self._relay_peers.publishing(envelope.message_hash, self._monotonic())
         try:
             with translated():
                 await self._dispatch(message, envelope.urgent)
@@ -203,26 +206,45 @@ class WakuTransport(OnTopic):
         gap = f"the cache held {len(messages)} messages" if full else ""
         if self._reader is not None:
             gap = self._reader.take_gap()
+        arrived = [(message, message_hash(self._shard, message)) for message in messages]
         received = [
-            self._topic.received(message, message_hash(self._shard, message), Source.LIVE)
-            for message in messages
+            self._topic.received(message, digest, Source.LIVE)
+            for message, digest in arrived
             if self._topic.is_ours(message)
         ]
-        own = 0
         if messages:
-            own = self._watchdog.heard((message.message_hash for message in received), now_s)
+            self._watchdog.heard((message.message_hash for message in received), now_s)
             gap, self._deaf, self._is_suspect = self._deaf or gap, None, False
         elif (silent_s := self._watchdog.deaf_for_s(now_s)) is not None:
-            await self._revive(silent_s)
+            if await self._is_stored_here(self._watchdog.not_echoed):
+                self._watchdog.taken_by_others()
+            else:
+                await self._revive(silent_s)
         if self._service == "relay":
-            await self._relay_peers.check(len(messages) > own, now_s)
+            await self._relay_peers.check((digest for _, digest in arrived), now_s)
         if reason := self._deaf or self._relay_peers.reason:
             raise TransportError(reason)
         return Batch(received, gap)
 
+    async def _is_stored_here(self, hashes: Sequence[bytes]) -> bool:
+        """Return True if the node's own Store has one of these messages, so that the relay hears.
+
+        Renewing a subscription makes nwaku leave the shard for all its clients, so a cache that
+        another program emptied must not look like a deaf node. The Store of another node would
+        prove nothing.
+        """
+        if self._service != "relay":
+            return False
+        with suppress(WakuError):
+            protocols = (await self._client.health()).protocols
+            if any(one.protocol == "Store" and one.status == "READY" for one in protocols):
+                query = StoreQuery(hashes=tuple(hashes), include_data=False)
+                return bool((await self._client.store(query)).entries)
+        return False
+
     async def _revive(self, silent_s: float) -> None:
         """Make the subscription anew, as nothing comes through it."""
-        not_echoed = self._watchdog.not_echoed
+        not_echoed = len(self._watchdog.not_echoed)
         self._watchdog.restored()
         self._deaf = (
             f"the subscription is deaf: nothing came for {silent_s:.0f} s, not even {not_echoed} "
@@ -354,7 +376,8 @@ class WakuTransport(OnTopic):
 
     async def _light_push(self, message: WakuMessage, urgent: bool) -> None:
         try:
-            await self._push(message, urgent)
+            with self._pushes.pushing(message_hash(self._shard, message)):
+                await self._push(message, urgent)
         except WakuError as error:
             if error.retryable and not isinstance(error, RateLimited):
                 self._last_ping_s = -inf  # who was away may have forgotten the subscription, too
