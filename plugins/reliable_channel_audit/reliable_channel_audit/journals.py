@@ -16,7 +16,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from io import BufferedReader
 from itertools import islice
-from os import SEEK_END
 from pathlib import Path
 from sys import maxsize
 from typing import IO, Any, Final, NamedTuple, cast
@@ -118,7 +117,7 @@ def group_of(files: Iterable[Path]) -> Group:
     known: defaultdict[tuple[str, str], list[tuple[int, Path]]] = defaultdict(list)
     unknown = []
     for path in files:
-        opened = _first_opened(path)
+        opened = first_opened(path)
         if opened is None:
             unknown.append(path)
         else:
@@ -227,6 +226,11 @@ def _family(path: Path) -> tuple[str, int]:
 def family_of(path: Path) -> str:
     """The path of the journal that a file is a part of, or that it is."""
     return _family(Path(str(path).removesuffix(path.suffix)) if _is_packed(path) else path)[0]
+
+
+def part_number(path: Path) -> int:
+    """Which part of its journal a file is; of the one that is written, more than of any other."""
+    return _family(path)[1]
 
 
 def _is_packed(path: Path) -> bool:
@@ -359,20 +363,6 @@ def texts(file: IO[bytes]) -> Iterator[bytes | Line]:
         yield set_aside(f"longer than {MAX_LINE_BYTES} bytes")
 
 
-def end_of_lines(path: Path) -> int:
-    """How many bytes of a file are whole lines, while it is written."""
-    with path.open("rb") as file:
-        end = file.seek(0, SEEK_END)
-        while end > 0:
-            begin = max(0, end - TAIL_BYTES)
-            file.seek(begin)
-            last = file.read(end - begin).rfind(b"\n")
-            if last >= 0:
-                return begin + last + 1
-            end = begin
-    return 0
-
-
 def opened_file(path: Path) -> IO[bytes]:
     """A journal, unpacked.
 
@@ -393,7 +383,7 @@ def opened_file(path: Path) -> IO[bytes]:
     return BufferedReader(unpacking.stream_reader(packed, read_across_frames=True, closefd=True))
 
 
-def _first_opened(path: Path) -> tuple[str, str, int] | None:
+def first_opened(path: Path) -> tuple[str, str, int] | None:
     """Channel and participant of the first session that can be read, and when it began; of another
     version, those of the first at all, so that its lines are counted."""
     found = None
