@@ -188,7 +188,7 @@ def sync_traffic(facts: DataFrame) -> DataFrame:
             F.coalesce(F.sum("messages"), F.lit(0)).alias("sync_messages"),
             F.coalesce(F.sum("bytes"), F.lit(0)).alias("sync_bytes"),
         )
-        .where("minutes > 0 or sync_messages > 0")
+        .where("round(minutes, 2) > 0 or sync_messages > 0")
         .withColumn("messages_per_minute", F.try_divide("sync_messages", "minutes"))
         .withColumn("bytes_per_minute", F.try_divide("sync_bytes", "minutes"))
         .withColumnRenamed("size", "participants")

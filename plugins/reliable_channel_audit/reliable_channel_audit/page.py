@@ -179,12 +179,17 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         [f"<td{kind}>{_text(name, value)}</td>" for value in values]
         for (name, values), kind in zip(shown.items(), kinds, strict=True)
     ]
-    names = (TIMES.get(name, name).replace("_", " ") for name in shown)
+    names = (title_of(name) for name in shown)
     head = "".join(
         f"<th{kind}>{escape(name)}</th>" for name, kind in zip(names, kinds, strict=True)
     )
     body = "".join(f"<tr>{''.join(row)}</tr>\n" for row in zip(*cells, strict=True))
     return f'<div class="wide"><table class="figures"><tr>{head}</tr>\n{body}</table></div>'
+
+
+def title_of(column: str) -> str:
+    """How the page calls a column."""
+    return TIMES.get(column, column).removesuffix("_id").replace("_", " ")
 
 
 def _tells(name: str, values: Sequence[Any]) -> bool:

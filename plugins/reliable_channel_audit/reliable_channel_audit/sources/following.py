@@ -72,7 +72,7 @@ class Stretch:
     """None: to the end of a part that is finished."""
 
 
-Offset = dict[str, list[str | int]]
+Offset = dict[str, tuple[str, int, int]]
 """A `Position` by the path of the journal, as JSON has it."""
 Journals = dict[str, list[Part]]
 """Parts of each journal by its path, the oldest first."""
@@ -128,7 +128,7 @@ def read_to(
     ends = dict(start)
     for family, (known, to) in grew.items():
         end = _read_to(family, known, _position(start, family), share, to)
-        ends |= {} if end is None else {family: list(end)}
+        ends |= {} if end is None else {family: tuple(end)}
     return ends
 
 

@@ -14,7 +14,7 @@ from pyspark.testing import assertDataFrameEqual
 from reliable_channel_audit import audit, figures
 from reliable_channel_audit.audit import read_facts, verdict
 from reliable_channel_audit.check import check
-from reliable_channel_audit.page import TIMES
+from reliable_channel_audit.page import title_of
 from reliable_channel_audit.report import FIGURES, write_report
 
 from ..generated import write_group
@@ -46,8 +46,7 @@ def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     for figure in FIGURES:
         rows = pq.read_table(page.with_name(f"{figure.name}.parquet"))
         told = {name for row in rows.to_pylist() for name, value in row.items() if value}
-        heads = [TIMES.get(name, name).replace("_", " ") for name in told - {"channel_id"}]
-        assert all(f">{head}</th>" in text for head in heads)
+        assert all(f">{title_of(name)}</th>" in text for name in told - {"channel_id"})
     found = json.loads(page.with_name("report.json").read_text())
     shown = [each.to_dict() for each in evidence]
     assert len(shown) == 1
