@@ -128,7 +128,10 @@ class RunningNode:
             case "Version":
                 return self.node.agent
             case "MyMultiaddresses":
-                return ",".join(self.node.libp2p_addresses)
+                addresses = self.node.libp2p_addresses
+                announced = host_and_port(addresses[0])[0] if addresses else ""
+                # nwaku announces one interface, also where it listens on all of them.
+                return ",".join(one for one in addresses if host_and_port(one)[0] == announced)
             case "MyPeerId":
                 return self.node.peer_id
             case "MyENR":

@@ -72,11 +72,15 @@ def _both_ways(
                 break
     side.close()
     received = [event.body for event in side.events if isinstance(event, MessageReceived)]
-    acknowledged = [event for event in side.events if isinstance(event, MessageAcknowledged)]
+    acknowledged = [
+        event.message_id for event in side.events if isinstance(event, MessageAcknowledged)
+    ]
     assert sorted(received) == sorted(_bodies("go"))  # each once
     assert set(side.delivered) == set(_bodies("py"))  # the reference tells duplicates again
-    assert len(acknowledged) == MESSAGES
-    assert len(side.events) == 2 * MESSAGES
+    # The reference takes payloads beside each other (`go n.onPayload`): an offer that is looked up
+    # before its message arrives, and noted after it, makes it ask for the message once more.
+    assert len(set(acknowledged)) == MESSAGES
+    assert len(side.events) == MESSAGES + len(acknowledged)
     assert restarts == RESTARTS
     assert side.node.statistics().records == 0
 

@@ -75,12 +75,12 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
     "docs/store.md": {
         "reliable-channel audit store /dns4": OTHERS,
         "reliable-channel audit store postgresql": OTHERS,
-        "reliable-channel audit archive": "needs pyarrow: audit/commands/test_archive.py",
+        "reliable-channel audit archive": "needs pyarrow: audit_tests/commands/test_archive.py",
     },
     "docs/sweeps.md": {"reliable-channel sweep": f"{LONG}{LAB}/sweep"},
     "docs/tuning.md": {"reliable-channel sweep": LONG + "`make docs WHAT=tuning`"},
     "docs/verdict.md": {
-        "python -m tests": LONG + "`make test-slow`",
+        "python -m audit_tests.mutations": LONG + "`make test-slow`",
         "make test-slow": LONG + "CI",
     },
 }
@@ -114,7 +114,7 @@ $ reliable-channel listen --sender-id bob
     "docs/group-reliability.md": """```python title="runs.py"
 from pathlib import Path
 
-from tests.plugins.audit.group_reliability.samples import KnownRun, relay_lines, write_files
+from audit_tests.group_reliability.samples import KnownRun, relay_lines, write_files
 
 for seed, folder in enumerate(("runs/baseline", "before", "after"), 1):
     run = KnownRun(seed=seed, lost={2: {5, 6}} if folder == "before" else {})
@@ -129,7 +129,7 @@ $ PYTHONPATH=$PROJECT python runs.py
     "docs/pipeline.md": """```python title="journals.py"
 from pathlib import Path
 
-from tests.plugins.audit.generated import write_group
+from audit_tests.generated import write_group
 
 Path("journals").mkdir()
 write_group(Path("journals"))
