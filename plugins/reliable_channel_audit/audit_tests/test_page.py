@@ -13,7 +13,6 @@ from reliable_channel_audit.evidence import Evidence, evidence
 from reliable_channel_audit.findings import PROMISES, Audit
 from reliable_channel_audit.journals import group_of, journal_files, options_of
 from reliable_channel_audit.page import Subject, page, section, worst_participants
-from reliable_channel_audit.rates import listed, percent
 from reliable_channel_audit.verdict import Rate, Verdict
 
 from .generated import SMALL_BLOOM, write_group
@@ -86,29 +85,6 @@ def test_what_says_nothing_has_no_column() -> None:
     text = section("Clocks", "How far.", ["channel_id", "whose", "ms", "none", "why"], rows)
     assert re.findall(r"<th[^>]*>(.*?)</th>", text) == ["whose", "ms"]
     assert section("Clocks", "How far.", ["whose"], []) == '<p class="about">Clocks: none.</p>'
-
-
-def test_a_loss_shows_between_its_sender_and_its_receiver(tmp_path: Path) -> None:
-    path = write_group(tmp_path)[3]
-    plant("missing", path, seed=1)
-    found = check([tmp_path])
-    *_, pairs = delivery_sections(found)
-    (lost,) = re.findall(r'<td class="broken" title="([^"]*)">([\d.]+ %)', pairs)
-    (worst,) = [each for each in found.rates if each.receiver_id == path.stem and each.lost]
-    assert lost == (f"{worst.delivered} of {worst.delivered + 1}", percent(worst.rate))
-    assert pairs.count('<td class="kept"') == 11
-
-
-def test_of_many_pairs_the_worst_are_listed_first() -> None:
-    names = [f"p{number:02}" for number in range(12)]
-    pairs = [
-        Rate("general", None, sender, receiver, 99, sender == "p07", 0.99, 1, 2, 3, 4)
-        for sender in names
-        for receiver in names
-        if sender != receiver
-    ]
-    *_, text = delivery_sections(Verdict(rates=listed(pairs)))
-    assert "40 of 132 pairs, the worst" in text
 
 
 def test_participants_with_findings_are_shown_first(tmp_path: Path) -> None:

@@ -23,18 +23,18 @@ _COUNTS: Final = ("delivered", "lost", "rate", "p50", "p90", "p99", "max")
 
 
 def delivery_sections(found: Verdict) -> Iterator[str]:
-    """How much was delivered and how fast, as far as there is something to tell apart."""
+    """How much was delivered and how fast, by channel if there are several."""
     channels = [each for each in found.rates if each.hour_ms is None and each.sender_id is None]
     hours = [each for each in found.rates if each.hour_ms is not None]
     pairs = [each for each in found.rates if each.sender_id is not None]
     if len(channels) > 1:
         rows = [(each.channel_id, *_counts(each)) for each in channels]
         yield section("Delivery by channel", ABOUT, ["channel_id", *_COUNTS], rows)
-    worst = sorted(sorted(hours, key=lambda each: each.badness)[:MAX_HOURS])
-    rows = [(each.channel_id, each.hour_ms, *_counts(each)) for each in worst]
+    worst = sorted(sorted(hours, key=_worst_and_newest)[:MAX_HOURS])
+    of_hours = [(each.channel_id, each.hour_ms, *_counts(each)) for each in worst]
     about = f"By the hour in which messages were accepted (UTC). {ABOUT}"
-    about += _some(len(rows), len(hours), "hours", "delivery_by_hour.parquet")
-    yield section("Delivery by hour", about, ["channel_id", "hour_ms", *_COUNTS], rows)
+    about += _some(len(worst), len(hours), "hours", "delivery_by_hour.parquet")
+    yield section("Delivery by hour", about, ["channel_id", "hour_ms", *_COUNTS], of_hours)
     yield _of_pairs(pairs, is_one_channel=len(channels) == 1)
 
 
@@ -58,6 +58,10 @@ def _of_pairs(pairs: Sequence[Rate], *, is_one_channel: bool) -> str:
 def _counts(rate: Rate) -> tuple[int | str, ...]:
     latencies = rate.p50_ms, rate.p90_ms, rate.p99_ms, rate.max_ms
     return rate.delivered, rate.lost, percent(rate.rate), *map(duration, latencies)
+
+
+def _worst_and_newest(rate: Rate) -> tuple[float, int, int]:
+    return *rate.badness, -(rate.hour_ms or 0)
 
 
 def _some(shown: int, there: int, things: str, file: str) -> str:

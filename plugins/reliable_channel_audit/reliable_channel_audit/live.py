@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, Row
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     StatefulProcessor,
@@ -51,6 +52,11 @@ KEEP_MS: Final = 86_400_000
 """How long an open message is watched after it was accepted, or first missed."""
 MAX_OPEN: Final = 10_000
 """Open messages of a participant that are watched; of more the oldest are forgotten."""
+TRIES: Final = 5
+"""How often a query is started whose source does not start in time."""
+LOOK_S: Final = 0.2
+NOT_CONNECTED: Final = "Python worker failed to connect back"
+_STARTING: Final = "Initializing", "Getting offsets"
 _KEY: Final = StructType([StructField("message_id", TEXT)])
 _OPEN: Final = StructType(
     [StructField("kind", TEXT), StructField("since_ms", NUMBER), StructField("is_alarmed", FLAG)]
@@ -71,7 +77,7 @@ class Notice(NamedTuple):
 
 
 class Open(NamedTuple):
-    """A message that is not settled."""
+    """A message that is neither delivered nor acknowledged yet."""
 
     kind: str
     """`UNACKNOWLEDGED` of an own one, `MISSING` of one that is known by reference alone."""
@@ -91,7 +97,7 @@ class Watch:
     """When that was read, by our clock."""
 
     def take(self, lines: Iterable[WatchedLine], now_ms: int) -> Iterator[Notice]:
-        """Take lines that are read now; return what they settle."""
+        """Take lines that are read now; return notices of what they end."""
         for line in lines:
             if line[0] > self.newest_ms:
                 self.newest_ms, self.read_ms = line[0], now_ms
@@ -218,6 +224,26 @@ def notices(journal: DataFrame, *, patience_ms: int = PATIENCE_MS) -> DataFrame:
         .groupBy("channel_id", "participant_id")
         .transformWithState(Watcher(patience_ms), NOTICE, "append", "processingTime")
     )
+
+
+def start(writer: DataStreamWriter, directory: str, *, tries: int = TRIES) -> StreamingQuery:
+    """Start a query that writes into a directory.
+
+    Spark gives the Python process of a streaming source a fixed ten seconds to start, which is too
+    short on a machine at high load. Then the query is started again.
+
+    Raises:
+        StreamingQueryException: the query failed for another reason, or `tries` times.
+    """
+    query = writer.start(directory)
+    for _ in range(tries - 1):
+        while query.isActive and query.status["message"].startswith(_STARTING):
+            query.awaitTermination(LOOK_S)
+        failure = query.exception()
+        if failure is None or NOT_CONNECTED not in str(failure):
+            break
+        query = writer.start(directory)
+    return query
 
 
 def _at_ms(line: WatchedLine) -> int:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming import TwsTester
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from pyspark.sql.streaming.stateful_processor import TimerValues
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
 from reliable_channel_audit import journals
 from reliable_channel_audit.lines import SET_ASIDE, line_of
@@ -23,8 +23,9 @@ from reliable_channel_audit.live import (
     WatchedLine,
     Watcher,
     notices,
+    start,
 )
-from reliable_channel_audit.sources.journals import JournalStreamReader
+from reliable_channel_audit.sources.journals import JournalSource, JournalStreamReader
 
 from ..generated import write_group
 from ..planted import plant
@@ -62,10 +63,13 @@ def test_no_more_is_watched_than_there_is_room_for() -> None:
 class OfTester(Watcher):
     """Spark's tester puts a key into one more tuple than Spark does."""
 
-    def _notices(
-        self, key: Any, lines: list[WatchedLine], timer_values: TimerValues
-    ) -> Iterator[Row]:
-        return super()._notices(*key, lines, timer_values)
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Any:
+        return super().handleInputRows(key[0], rows, timerValues)
+
+    def handleExpiredTimer(
+        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+    ) -> Any:
+        return super().handleExpiredTimer(key[0], timerValues, expiredTimerInfo)
 
 
 class Watched:
@@ -112,20 +116,47 @@ def test_a_stream_tells_each_thing_once(spark: SparkSession, tmp_path: Path) -> 
         for path, text in whole.items():
             path.write_bytes(text[: int(len(text) * share)])
         stream = spark.readStream.format("sds_journal").load(str(journals))
-        query = (
+        writer = (
             notices(stream, patience_ms=5_000)
             .writeStream.format("parquet")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)
-            .start(str(tmp_path / "notices"))
         )
-        query.awaitTermination()
+        start(writer, str(tmp_path / "notices")).awaitTermination()
     told = spark.read.parquet(str(tmp_path / "notices")).collect()
     settled = [row.message_id for row in told if row.kind == "acknowledged"]
     expected = sum(text.count(b'"message_acknowledged"') for text in whole.values())
     assert len(settled) == len(set(settled)) == expected
     alarms = {(row.participant_id, row.message_id) for row in told if row.kind == "unacknowledged"}
     assert (sender_id, lost_id) in alarms
+
+
+def test_a_source_that_does_not_start_in_time_is_started_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its first process ends at once, so Spark waits for it for its ten seconds."""
+    write_group(tmp_path / "journals", participants=2, messages=20)
+    slow, python = tmp_path / "python", spark.sparkContext.pythonExec
+    slow.write_text(
+        f"""#!/bin/sh
+case "$*" in *python_streaming_source_runner*) mkdir {tmp_path}/started 2>/dev/null && exit ;; esac
+exec {python} "$@"
+"""
+    )
+    slow.chmod(0o755)
+    spark.sparkContext.pythonExec = str(slow)
+    try:
+        spark.dataSource.register(JournalSource)
+        stream = spark.readStream.format("sds_journal").load(str(tmp_path / "journals"))
+    finally:
+        spark.sparkContext.pythonExec = python
+        spark.dataSource.register(JournalSource)
+    writer = stream.writeStream.format("parquet").trigger(availableNow=True)
+    query = start(writer.option("checkpointLocation", str(tmp_path / "c")), str(tmp_path / "out"))
+    query.awaitTermination()
+    assert (tmp_path / "started").exists()
+    lines = spark.read.parquet(str(tmp_path / "out")).count()
+    assert lines == sum(path.read_bytes().count(b"\n") for path in tmp_path.rglob("*.jsonl"))
 
 
 def test_an_endless_line_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,7 @@ def tell(verdict: "Verdict") -> None:
 
 
 def _tell_deliveries(verdict: "Verdict") -> None:
-    """Print delivery rate and latency, the worst hours and pairs, and who is behind."""
+    """Print delivery rate and latency, the worst hours and pairs, and what is behind."""
     from ..rates import latency, percent
 
     delivered, owed = verdict.delivered

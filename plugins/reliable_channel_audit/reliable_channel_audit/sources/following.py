@@ -128,7 +128,7 @@ def read_to(
     ends = dict(start)
     for family, (known, to) in grew.items():
         end = _read_to(family, known, _position(start, family), share, to)
-        ends |= {} if end is None else {family: tuple(end)}
+        ends |= {} if end is None else {family: (end.mark, end.opened_ms, end.at)}
     return ends
 
 
@@ -261,7 +261,7 @@ def _gone(family: str, parts: Sequence[Part], position: Position) -> Stretch:
 
 
 def _opened(family: str, part: Part) -> IO[bytes] | None:
-    """A part, under whatever name it has now; None if it is gone."""
+    """A part, under any name; None if it is gone."""
     for _ in range(TRIES):
         near = Path(family).parent.glob("*")
         for path in (Path(part.path), *(each for each in near if family_of(each) == family)):
