@@ -111,7 +111,6 @@ ifdef WHAT
 else
 	@$(BIN)/python -m docs.generate
 	@$(BIN)/python -m docs.commands
-	@$(BIN)/python -m docs.conformance
 	@$(BIN)/python -m docs.choosing
 	@$(BIN)/python -m docs.message_states
 endif

@@ -178,7 +178,7 @@ class Message(_message.Message):
     content: _builtins.bytes
     is_tuned: _builtins.bool
     """Not of the specification: the sender tunes itself, and has a bloom filter here only since it
-    hears other implementations (docs/auto.md).
+    hears other implementations (docs/choosing.md).
     """
     signature: _builtins.bytes
     """Not of the specification: a proof of `sender_id`, over all bytes of the message before this
@@ -190,12 +190,12 @@ class Message(_message.Message):
     def repair_request(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
     @_builtins.property
     def reconciling(self) -> Global___Reconciling:
-        """Not of the specification: what reconciles logs (docs/auto.md)."""
+        """Not of the specification: what reconciles logs (docs/choosing.md)."""
 
     @_builtins.property
     def log_root(self) -> Global___LogRoot:
         """Not of the specification: what the log of a sync message's sender is compared by
-        (docs/comparison.md). Peers that do not know the number skip it.
+        (docs/repair.md). Peers that do not know the number skip it.
         """
 
     def __init__(

@@ -18,10 +18,10 @@ from reliable_channel.engine.recovery import RepairPlan, Repairs
 from reliable_channel.engine.requests import Idempotency, Requests
 from reliable_channel.engine.segments import Segments
 from reliable_channel.events import MessageAcknowledged
-from reliable_channel.sds.adaptive import comparison
+from reliable_channel.sds import comparison
 from reliable_channel.sds.adaptive.causal_frontier import Heads
-from reliable_channel.sds.adaptive.comparison import LogComparison
 from reliable_channel.sds.bloom import RollingBloomFilter
+from reliable_channel.sds.comparison import LogComparison
 from reliable_channel.sds.message import Message, MessageKind
 from reliable_channel.sds.outgoing import OutgoingBuffer, OutgoingEntry
 from reliable_channel.sds.receiving import Receiver
@@ -194,7 +194,7 @@ def stored_once_looked() -> AbstractContextManager[Any]:
 
 def heads_forgotten() -> AbstractContextManager[Any]:
     """After a restart only the newest messages are referred to."""
-    return patch.object(Heads, "restore", lambda self, rows, waits_for: None)
+    return patch.object(Heads, "restore", lambda self, rows: None)
 
 
 def others_wait_for_store() -> AbstractContextManager[Any]:
