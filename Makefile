@@ -47,7 +47,7 @@ test-slow: $(READY) ## the long tests: planted defects, kills, full disks, whole
 	@$(PYTEST) -m slow $(ARGS)
 
 test-spark: $(SPARK_READY) ## the tests of the pipeline on Spark: they need Java 17 or 21
-	@$(BIN)/python -m pytest tests/plugins/audit/on_spark $(ARGS)
+	@$(BIN)/python -m pytest plugins/reliable_channel_audit/audit_tests/on_spark $(ARGS)
 
 lint: $(READY) ## ruff, the arrows of the design, and that the tests mirror the code (FIX=1: ruff tidies first)
 	@$(if $(FIX),$(BIN)/ruff check --fix . && $(BIN)/ruff format .)
@@ -112,7 +112,6 @@ ifdef WHAT
 else
 	@$(BIN)/python -m docs.generate
 	@$(BIN)/python -m docs.commands
-	@$(BIN)/python -m docs.conformance
 	@$(BIN)/python -m docs.choosing
 	@$(BIN)/python -m docs.message_states
 endif

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from audit_tests.generated import write_group
 from reliable_channel.sds.bloom import BloomParameters
-from tests.plugins.audit.generated import write_group
 
 
 class Group(NamedTuple):

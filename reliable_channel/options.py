@@ -246,7 +246,7 @@ class ChannelOptions:
     num_shards: Annotated[int, Bound(1, 65_536), Doc("Number of shards of the cluster.")] = 8
     network: Annotated[
         str | None,
-        Doc("""Named network, such as `status.prod`, or a TOML file (docs/discovery.md): gives
+        Doc("""Named network, such as `status.prod`, or a TOML file (docs/light-client.md): gives
         cluster and shards, and the service peers where no `node` is given."""),
     ] = None
     ca_file: Annotated[

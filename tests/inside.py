@@ -13,6 +13,7 @@ from reliable_channel import ReliableChannel
 from reliable_channel.runtime.event_stream import EventStream
 from reliable_channel.sds import SdsProtocol
 from reliable_channel.sds.state import ChannelState
+from reliable_channel.sds.sweeps import Sweeps
 from reliable_channel.state import SqliteStateStore
 from reliable_channel.transport import Transport, WakuSettings
 from reliable_channel.transport.libp2p import LightTransport
@@ -67,6 +68,11 @@ def database(archive: Archive) -> sqlite3.Connection:
 def state(core: SdsProtocol) -> ChannelState:
     """Return the tables that the parts of a core share."""
     return core._state
+
+
+def sweeps(core: SdsProtocol) -> Sweeps:
+    """Return what a core does because its time has come."""
+    return core._sweeps
 
 
 def given_transport(channel: ReliableChannel) -> Any:

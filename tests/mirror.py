@@ -1,8 +1,8 @@
 """Which tests to run after touching a module: the tree of the tests mirrors that of the code.
 
 `a/b.py` is tested by `a/test_b.py` or the folder `a/b/`, below the folder in which the tests of its
-package stand. A plugin's own folder of tests is such a tree, or flat: `test_<plugin>_a_b.py`. What
-is tested elsewhere stands in `mirror.toml`, with a reason.
+package stand. A plugin's own folder of tests, `tests` or `<plugin>_tests`, is such a tree, or flat:
+`test_<plugin>_a_b.py`. What is tested elsewhere stands in `mirror.toml`, with a reason.
 
 `python -m tests.mirror` checks this (`make lint`); with paths it prints their tests
 (`make quick FILE=reliable_channel/sds/bloom.py`).
@@ -103,13 +103,13 @@ class Mirror:
         yield from self._folders_without_code()
 
     def _folders_without_code(self) -> Iterator[str]:
-        mirrored = {self.root / "tests", self.root / "tests/plugins"}
+        trees = {self.root / "tests", *(package.tests for package in self._packages)}
+        mirrored = {self.root / "tests/plugins", *trees}
         for package in self._packages:
-            mirrored.add(package.tests)
             for module in package.code.rglob("*.py"):
                 folder = package.tests / module.parent.relative_to(package.code)
                 mirrored.update((folder, folder / module.stem))
-        for folder in sorted(path.parent for path in (self.root / "tests").rglob("__init__.py")):
+        for folder in sorted({file.parent for tree in trees for file in tree.rglob("__init__.py")}):
             name = self._name(folder)
             if folder not in mirrored and not any(
                 name == across or name.startswith(f"{across}/") for across in self._across
@@ -123,14 +123,11 @@ class Mirror:
         tests = self.root / "tests"
         for name, place in (("reliable_channel", tests), ("waku", tests / "waku")):
             yield Package(self.root / name, place)
-        for code in sorted(self.root.glob("plugins/*/*/__init__.py")):
-            short = code.parent.name.removeprefix("reliable_channel_")
-            own = code.parents[1] / "tests"
-            if own.is_dir():
-                is_tree = any(own.glob("*/__init__.py"))
-                yield Package(code.parent, own, "" if is_tree else f"test_{short}")
-            else:
-                yield Package(code.parent, tests / "plugins" / short)
+        for own in sorted(self.root.glob("plugins/*/*tests")):
+            code = own.parent / own.parent.name
+            is_tree = any(own.glob("*/__init__.py"))
+            short = code.name.removeprefix("reliable_channel_")
+            yield Package(code, own, "" if is_tree else f"test_{short}")
 
     def _matching(self, module: Path) -> list[Elsewhere]:
         return [each for each in self._elsewhere if any(self._patterns_of(module, [each]))]

@@ -1,4 +1,4 @@
-"""The table of docs/interop.md, from a run."""
+"""The rows of interop/RESULTS.md, from a run."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
@@ -12,7 +12,7 @@ from .matrix import cells
 from .scenarios import SCENARIOS
 from .verdict import Verdict
 
-BEGIN: Final = "<!-- results: begin (make interop TABLE=docs/interop.md) -->"
+BEGIN: Final = "<!-- results: begin (make interop TABLE=interop/RESULTS.md) -->"
 END: Final = "<!-- results: end -->"
 HEAD: Final = (
     "| result | peers | node | ours by | messages | seconds | log | js-waku missed |",

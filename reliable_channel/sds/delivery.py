@@ -53,8 +53,6 @@ class Delivery:
             message.message_id, message.sender_id, lamport, content, parked.retrieval_hint
         )
         position = state.log.insert(entry)
-        if state.heads is not None:
-            state.heads.logged(entry.message_id)
         state.counters.delivered += 1
         state.emit(
             MessageReceived(

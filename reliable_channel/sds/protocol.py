@@ -10,44 +10,25 @@ Source: LIP 109 (SDS) and the SDS-R implementation guide; section names in comme
 
 from collections.abc import Collection, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Final
 
-from .agenda import Agenda, Slot
-from .changes import CHANNEL, NO_RECORDER, Changes, LogKey, Recorder, Tables
-from .delivery import Delivery
-from .events import (
-    DeliveryFailed,
-    Outgoing,
-    OutgoingKind,
-    RejectionReason,
-    RepairSent,
-    SdsEvent,
-)
+from .agenda import Slot
+from .changes import CHANNEL, NO_RECORDER, Changes, Recorder, Tables
+from .events import Outgoing, SdsEvent
+from .factory import make_parts
 from .ids import IdFunction
 from .log.archive import NO_ARCHIVE, LogArchive
 from .log.entry import LogEntry
 from .options import SdsOptions
-from .outgoing import OutgoingEntry
 from .profile import SPEC, WireProfile, understood
-from .receiving import Arrival, Outcome, Receiver
+from .receiving import Arrival, Outcome
 from .references.incoming import MissingEntry
 from .restoring import restore
-from .search import ReferenceSearch
-from .sending import Sender
 from .signing import Signing
-from .state import ChannelState
+from .state import Setup
 from .statistics import Progress, SdsStatistics
-from .sync import Random, SyncTimer, SyncTrigger, make_schedule
-
-if TYPE_CHECKING:
-    from .adaptive.tuner import Tuner
+from .sync import Random, SyncTrigger
 
 __all__ = ["Arrival", "Outcome", "SdsProtocol"]
-
-OPENED: Final = 64
-"""Messages of bundles that are taken in one step, where there is no archive."""
-TRIM_INTERVAL_MS: Final = 60_000
-"""How often the log is looked through for what became too old."""
 
 
 class SdsProtocol:
@@ -82,38 +63,24 @@ class SdsProtocol:
     ) -> None:
         self.options = options = options or profile.options
         self.profile = profile
-        self.agenda = Agenda()
-        """When `on_deadline` must be called next: `agenda.next_ms`."""
-        self._tuner = _tuner(options, profile, random, self.agenda) if options.self_tuning else None
-        if self._tuner is not None:
-            timer: SyncTimer = self._tuner.sync_timer
-        else:
-            schedule = make_schedule(options.sync_schedule, options.sync_min_interval_ms, random)
-            timer = SyncTimer(schedule, self.agenda)
-        self._state = state = ChannelState(
+        setup = Setup(
             channel_id=channel_id,
             sender_id=sender_id,
-            options=options,
-            profile=profile,
-            sync_timer=timer,
-            agenda=self.agenda,
             now_ms=now_ms,
+            random=random,
+            profile=profile,
+            listen_to=understood(profile) if listen_to is None else tuple(listen_to),
+            options=options,
+            id_function=id_function or profile.id_function,
+            signing=signing,
+            require_signatures=require_signatures,
             recorder=recorder,
             archive=archive,
-            tuner=self._tuner,
-            rebuilds=signing is None and not require_signatures,
         )
-        self._sender = Sender(state, id_function or profile.id_function, random, signing)
-        self._delivery = Delivery(state)
-        self._listen_to = understood(profile) if listen_to is None else tuple(listen_to)
-        self._references = ReferenceSearch(state, self._delivery)
-        self._receiver = Receiver(
-            state,
-            self._delivery,
-            self._references,
-            self._listen_to,
-            signing if require_signatures else None,
-        )
+        state, self._sender, self._receiver, self._sweeps = make_parts(setup)
+        self._state = state
+        self.agenda = state.agenda
+        """When `on_deadline` must be called next: `agenda.next_ms`."""
         self._recorded_clock: int | None = None
         if options.limits.retention_ms:
             self.agenda.plan(Slot.TRIM, now_ms)
@@ -123,15 +90,13 @@ class SdsProtocol:
         self.outgoing_buffer, self.incoming_buffer = state.outgoing_buffer, state.incoming_buffer
         self.repair_requests, self.repair_responses = state.repair_requests, state.repair_responses
         self.participants, self.counters = state.participants, state.counters
-        timer.restart(SyncTrigger.START, now_ms)
+        state.sync_timer.restart(SyncTrigger.START, now_ms)
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
         """Begin as before a restart: with the rows that were recorded, and the newest entries of
         the log, oldest first. Own messages that never went out wait in `outgoing()` again."""
-        restore(self._state, tables, newest, now_ms, self._listen_to)
-        if self.is_missing_something or self.incoming_buffer.parked:
-            self._delivery.plan_sweep(now_ms)
-            self._references.follow(now_ms)
+        restore(self._state, tables, newest, now_ms)
+        self._sweeps.restored(tables, now_ms)
 
     # -- inputs ------------------------------------------------------------------------------------
 
@@ -192,7 +157,7 @@ class SdsProtocol:
         """Broadcast an own message again ahead of its time; return False where it is acknowledged
         or has no attempt left."""
         entry = self.outgoing_buffer.entries.get(message_id)
-        if entry is None or not self._has_attempts(entry, now_ms):
+        if entry is None or not self._sender.has_attempts(entry, now_ms):
             return False
         self.resend(message_id, now_ms)
         return True
@@ -225,99 +190,7 @@ class SdsProtocol:
 
     def on_deadline(self, now_ms: int) -> None:
         """Do all that is due."""
-        agenda = self.agenda
-        if agenda.is_due(Slot.TRIM, now_ms):
-            agenda.plan(Slot.TRIM, now_ms + TRIM_INTERVAL_MS)
-            self.log.forget_before(now_ms - self.options.limits.retention_ms)
-        self._sweep_outgoing(now_ms)
-        self._sweep_repair(now_ms)
-        if self._tuner is not None:
-            self._sweep_copies(self._tuner, now_ms)
-            self._reconcile(now_ms)
-        if agenda.is_due(Slot.FOLLOW, now_ms):
-            self._references.follow(now_ms)
-        sync_is_due = agenda.is_due(Slot.SYNC, now_ms)
-        if agenda.is_due(Slot.SWEEP, now_ms):
-            self._sweep_incoming(now_ms)
-        # SDS-R, Periodic Sync: a due request is sent whether or not others sent a sync lately.
-        asks = agenda.is_due(Slot.REPAIR_REQUEST, now_ms)
-        if asks or sync_is_due:
-            self._state.sync_timer.restart(SyncTrigger.OWN_SYNC, now_ms)
-            self.send_sync(now_ms)
-        if asks:
-            pause_ms = self.options.repair.sweep_interval_ms
-            if self._tuner is not None:
-                pause_ms = self._tuner.request_pause_ms(now_ms)
-            self.repair_requests.pause(now_ms + pause_ms)
-
-    def _sweep_outgoing(self, now_ms: int) -> None:
-        """Send again what is due; give up, with an event, what was sent often enough."""
-        for entry in self.outgoing_buffer.due(now_ms):
-            if self._has_attempts(entry, now_ms):
-                self.resend(entry.message_id, now_ms)
-                continue
-            self.outgoing_buffer.remove([entry.message_id])
-            self.counters.delivery_failed += 1
-            reason = f"no acknowledgement after it was sent {entry.attempts} times"
-            if self.profile.refers_to_syncs:
-                reason += (
-                    "; in this dialect participants acknowledge with their next message only, so "
-                    "others may have it"
-                )
-            self._state.emit(DeliveryFailed(entry.message_id, entry.attempts, reason))
-
-    def _has_attempts(self, entry: OutgoingEntry, now_ms: int) -> bool:
-        if self._tuner is not None:
-            return not self._tuner.gives_up(entry.message_id, now_ms)
-        return entry.attempts <= self.options.max_retry_attempts
-
-    def _sweep_copies(self, tuner: "Tuner", now_ms: int) -> None:
-        """Broadcast own messages again, acknowledged or not."""
-        for message_id in tuner.take_copies(now_ms):
-            if data := self._state.held(message_id):
-                self._state.broadcast(OutgoingKind.REPAIR, message_id, data, is_redundant=True)
-
-    def _reconcile(self, now_ms: int) -> None:
-        if (reconciliation := self._state.reconciliation) is None:
-            return
-        for _ in range(1 if self.log.is_archived else OPENED):
-            if (taken := reconciliation.inbox.take(now_ms)) is None:
-                break
-            data, bundle = taken
-            arrival = self._receiver.receive_bundled(data, bundle.sender_id, now_ms)
-            if arrival.reason is RejectionReason.MALFORMED:
-                reconciliation.inbox.skip(bundle)
-            if (entry := self.log.get(arrival.message_id)) is not None:
-                reconciliation.came(entry.key, bundle.sender_id, now_ms)
-            if arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED):
-                if (key := self._key_of(arrival.message_id)) is not None:
-                    reconciliation.brought(key, now_ms)
-        for said in reconciliation.take(now_ms):
-            self._sender.send_reconciling(said, now_ms)
-
-    def _key_of(self, message_id: str) -> LogKey | None:
-        """Of a message in the log, or one that waits; None where it was evicted at once."""
-        if (entry := self.log.get(message_id)) is not None:
-            return entry.key
-        parked = self.incoming_buffer.parked.get(message_id)
-        return None if parked is None else (parked.message.lamport_timestamp or 0, message_id)
-
-    def _sweep_incoming(self, now_ms: int) -> None:
-        """Deliver what is ready and give up what is overdue."""
-        if timeout_ms := self.options.timeout_for_lost_messages_ms:
-            self._references.expire(now_ms, timeout_ms)
-        self._delivery.sweep(now_ms)
-
-    def _sweep_repair(self, now_ms: int) -> None:
-        """Broadcast the messages whose T_resp has come."""
-        self.repair_requests.drop_expired(now_ms)
-        for message_id in self.repair_responses.take_due(now_ms):
-            if data := self._state.held(message_id):
-                self._state.broadcast(OutgoingKind.REPAIR, message_id, data)
-                self._state.emit(RepairSent(message_id))
-                if self._tuner is not None:
-                    self._tuner.answered(message_id, now_ms)
-                self.counters.repairs_sent += 1
+        self._sweeps.on_deadline(now_ms)
 
     # -- outputs -----------------------------------------------------------------------------------
 
@@ -383,13 +256,13 @@ class SdsProtocol:
 
     def progress(self) -> Progress:
         """How much of what it knows of it has."""
-        buffer, reconciliation = self.incoming_buffer, self._state.reconciliation
+        buffer, comparison = self.incoming_buffer, self._state.comparison
         return Progress(
             received=self.counters.delivered,
             missing=len(buffer.missing) + len(buffer.queued) + len(buffer.parked),
             lost=len(buffer.lost),
-            different_from=self._state.comparison.different_from,
-            repair_failed=reconciliation is not None and reconciliation.has_failed,
+            different_from=comparison.different_from,
+            repair_failed=comparison.repair_failed,
         )
 
     def statistics(self) -> SdsStatistics:
@@ -410,15 +283,3 @@ class SdsProtocol:
             bloom_filter_rollovers=self.bloom_filter.rollovers,
             participants=len(self.participants),
         )
-
-
-def _tuner(options: SdsOptions, profile: WireProfile, random: Random, agenda: Agenda) -> "Tuner":
-    from .adaptive.tuner import Tuner  # most channels do without
-
-    return Tuner(
-        options,
-        profile.repair_timers,
-        random,
-        has_filters=profile.refers_to_syncs,
-        agenda=agenda,
-    )

@@ -1,6 +1,5 @@
 """Receiving (LIP 109, Receive Message and Review ACK Status; SDS-R, When RECEIVING a Message)."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import Final
@@ -11,7 +10,6 @@ from .events import (
     EphemeralReceived,
     MessageAcknowledged,
     MessageForged,
-    MessageReconciled,
     MessageRejected,
     RejectionReason,
     RepairRequestReceived,
@@ -25,7 +23,7 @@ from .profile import WireProfile
 from .references.incoming import ParkedMessage, charge_bytes
 from .references.unknown import UnknownReferences, excess, unknown_references
 from .search import ReferenceSearch
-from .signing import NotProven, Signing, check_signature
+from .signing import NotProven, check_signature
 from .state import ChannelState
 from .states import Trigger
 from .sync import SyncTrigger
@@ -68,17 +66,15 @@ class Receiver:
         state: ChannelState,
         delivery: Delivery,
         references: ReferenceSearch,
-        listen_to: tuple[WireProfile, ...],
-        proof: Signing | None = None,
     ) -> None:
+        setup = state.setup
         self._state = state
         self._delivery = delivery
-        self._listen_to = listen_to
-        self._repair_review = RepairReview(state)
+        self._listen_to = setup.listen_to
         self._references = references
-        self._proof = proof
-        self._bundled_by: str | None = None
-        """The sender of the bundle that a message is taken out of."""
+        self._proof = setup.signing if setup.require_signatures else None
+        self._reviewed = RecentIds(REVIEWED)
+        """Requests for repair that were answered, or not, once."""
 
     def receive(
         self, data: bytes, now_ms: int, retrieval_hint: bytes | None, sent_at_ns: int | None
@@ -120,18 +116,6 @@ class Receiver:
         arrived = ParkedMessage(message, data, retrieval_hint, now_ms, set())
         return self._receive_reliable(arrived, profile, now_ms, sent_at_ns)
 
-    def receive_bundled(self, data: bytes, sender_id: str, now_ms: int) -> Arrival:
-        """Take a message of a bundle that `sender_id` sent, as if it came by itself; a bundle in a
-        bundle is not looked at."""
-        self._bundled_by = sender_id
-        try:
-            arrival = self.receive(data, now_ms, None, None)
-        finally:
-            self._bundled_by = None
-        if arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED):
-            self._state.emit(MessageReconciled(arrival.message_id, sender_id))
-        return arrival
-
     def _dialect_of(self, data: bytes) -> WireProfile | None:
         for profile in self._listen_to:
             if profile.codec.recognises(data):
@@ -164,13 +148,7 @@ class Receiver:
             too_much := excess(message, unknown, state.log, state.options.limits)
         ):
             return self._reject(RejectionReason.EXCESSIVE_REFERENCES, too_much, message)
-        # What it says beside its content is over, and where it is rebuilt its author never said it.
-        if message.sender_id != state.sender_id and self._bundled_by is None:
-            self._review(message, profile, now_ms)
-            if state.tuner is not None:
-                state.tuner.heard(message, sent_at_ns, now_ms, len(state.participants))
-        if state.heads is not None:
-            state.heads.heard(message.causal_ids, message.sender_id)
+        self._review(message, profile, sent_at_ns, now_ms)
         if message.kind is MessageKind.SYNC:
             return self._receive_sync(arrived, unknown, profile, now_ms)
         known = state.log.get(message_id)
@@ -194,27 +172,19 @@ class Receiver:
                 state.on_transition(message_id, Trigger.TOO_OLD)
             return self._reject(RejectionReason.OLDER_THAN_LOG, detail, message)
         state.incoming_buffer.arrived(message_id)
-        if state.tuner is not None:
-            state.tuner.arrived(message, sent_at_ns, missing_for_ms, now_ms)
-        if state.heads is not None:
-            arrived.refers_first = state.heads.referred(message.causal_ids)
-        self._note_news(message, missing_for_ms, now_ms)
+        self._note_news(message, sent_at_ns, missing_for_ms, now_ms)
         # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
         state.bloom_filter.insert(message_id)
         self._deliver_or_park(arrived, unknown, profile, now_ms)
         waits = message_id in state.incoming_buffer.parked
         return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, missing_for_ms)
 
-    def _note_news(self, message: Message, missing_for_ms: int | None, now_ms: int) -> None:
+    def _note_news(
+        self, message: Message, sent_at_ns: int | None, missing_for_ms: int | None, now_ms: int
+    ) -> None:
         """Content came for the first time: acknowledge it soon."""
-        state, heads = self._state, self._state.heads
         heard = SyncTrigger.CONTENT if missing_for_ms is None else SyncTrigger.MISSED_CONTENT
-        # The author of what is in a bundle may be gone, and does not wait for these thousands.
-        if heads is not None and self._bundled_by is None and message.sender_id != state.sender_id:
-            if heads.is_behind and heard is SyncTrigger.CONTENT:
-                heard = SyncTrigger.MORE_CONTENT
-            heads.acknowledge(message.message_id, message.sender_id)
-        state.sync_timer.restart(heard, now_ms)
+        self._state.sync_timer.restart(heard, now_ms)
 
     def _is_echo(self, message: Message, profile: WireProfile) -> bool:
         """Whether an own message says nothing new.
@@ -236,18 +206,24 @@ class Receiver:
         own = self._state.log.get(message.message_id)
         return own is not None and own.content == message.content
 
-    def _review(self, message: Message, profile: WireProfile, now_ms: int) -> None:
+    def _review(
+        self, message: Message, profile: WireProfile, sent_at_ns: int | None, now_ms: int
+    ) -> None:
         """Take from another's message what it says beside its content."""
         state = self._state
+        if message.sender_id == state.sender_id:
+            return
         state.participants.heard(message.sender_id, now_ms)
         if message.repair_request and state.options.repair.enabled:
-            self._repair_review.review(message, now_ms)
+            self._review_requests(message, now_ms)
         for event in state.acknowledgements.review(message, profile.bloom):
             if isinstance(event, MessageAcknowledged):
-                state.counters.acknowledged += 1
-                if state.tuner is not None:
-                    state.tuner.acknowledged(event.message_id, now_ms)
+                self._acknowledged(event.message_id, now_ms)
             state.emit(event)
+
+    def _acknowledged(self, message_id: str, now_ms: int) -> None:
+        """Take note that another participant has an own message."""
+        self._state.counters.acknowledged += 1
 
     def _receive_sync(
         self,
@@ -273,13 +249,14 @@ class Receiver:
         if message.message_id in state.referable_syncs:  # not whatever a sync calls itself
             state.repair_responses.remove(message.message_id)
         self._references.bound()
+        self._hear_sync(message, now_ms)
+        return Arrival(Outcome.SYNC, message.message_id, missing_for_ms)
+
+    def _hear_sync(self, message: Message, now_ms: int) -> None:
+        """Wait with the own sync message, as another participant sent one."""
+        state = self._state
         if message.reconciling is not None:
-            if state.reconciliation is not None and self._bundled_by is None:
-                start = state.comparison.start
-                said, sender_id = message.reconciling, message.sender_id
-                dropped = state.reconciliation.hear(said, sender_id, start, now_ms)
-                self._report_dropped(dropped, now_ms)
-            return Arrival(Outcome.SYNC, message.message_id, missing_for_ms)
+            return  # it says nothing of its sender's newest messages
         newest = state.log.last(1)
         if not newest or newest[0].message_id in message.causal_ids:
             # It said what ours would say. One that does not know our newest message spares nobody.
@@ -287,13 +264,6 @@ class Receiver:
             state.sync_timer.restart(heard, now_ms)
         else:
             state.sync_timer.prompt(now_ms)
-        return Arrival(Outcome.SYNC, message.message_id, missing_for_ms)
-
-    def _report_dropped(self, senders: Mapping[str, bool], now_ms: int) -> None:
-        budget = self._state.repair_responses.budget
-        for sender_id, in_all in senders.items():
-            if reached := budget.report(sender_id, now_ms, in_all=in_all):
-                self._state.emit(reached)
 
     def _has_taken(self, message_id: str) -> bool:
         state = self._state
@@ -329,14 +299,7 @@ class Receiver:
         if known is not None and retrieval_hint is not None:
             self._state.set_retrieval_hint(message_id, retrieval_hint)
         self._state.counters.duplicates += 1
-        self._acknowledge_again(message_id, message.sender_id, now_ms)
         return Arrival(Outcome.DUPLICATE, message_id)
-
-    def _acknowledge_again(self, message_id: str, sender_id: str, now_ms: int) -> None:
-        tuner, heads = self._state.tuner, self._state.heads
-        if tuner is not None and heads is not None and tuner.came_again(message_id, now_ms):
-            heads.acknowledge(message_id, sender_id)
-            self._state.sync_timer.prompt(now_ms)
 
     def _first_copy(self, message_id: str, known: LogEntry | None) -> tuple[str, bytes | None]:
         """Sender and content of the message that came first with an id."""
@@ -423,30 +386,23 @@ class Receiver:
 
     def _take_out(self, message_id: str) -> ParkedMessage:
         """Evict a message that waits, and what it alone said of others."""
-        evicted = self._state.incoming_buffer.evict(message_id)
-        if self._state.heads is not None:
-            self._state.heads.unreferred(evicted.refers_first)
-        return evicted
+        return self._state.incoming_buffer.evict(message_id)
 
     def _reject(
-        self, reason: RejectionReason, detail: str, message: Message | None = None
+        self,
+        reason: RejectionReason,
+        detail: str,
+        message: Message | None = None,
+        sender_id: str = "",
     ) -> Arrival:
-        message_id, sender_id = "", self._bundled_by or ""
+        message_id = ""
         if message is not None:
             message_id, sender_id = message.message_id, message.sender_id
         self._state.emit(MessageRejected(reason, detail, message_id, sender_id))
         self._state.counters.rejected += 1
         return Arrival(Outcome.REJECTED, message_id, reason=reason)
 
-
-class RepairReview:
-    """Reads the repair requests of received messages."""
-
-    def __init__(self, state: ChannelState) -> None:
-        self._state = state
-        self._reviewed = RecentIds(REVIEWED)
-
-    def review(self, message: Message, now_ms: int) -> None:
+    def _review_requests(self, message: Message, now_ms: int) -> None:
         """Plan answers to what is held here, and put off what we would have asked for, too.
 
         A repetition asks for nothing: else a replay would have all participants answer again.
@@ -463,10 +419,12 @@ class RepairReview:
             message_id = entry.message_id
             if entry.sender_id:  # nobody may answer one without
                 state.repair_requests.requested_by_other(message_id, now_ms, requester)
-            delivered = message_id in state.log or message_id in state.referable_syncs
-            if state.tuner is not None and state.tuner.is_on_air(message_id, now_ms):
-                continue
-            if delivered and (data := state.held(message_id)) is not None:
-                state.repair_responses.request(entry, now_ms, requester, len(data))
+            if message_id in state.log or message_id in state.referable_syncs:
+                self._answer(entry, requester, now_ms)
         if reached := state.repair_responses.budget.reached(requester, now_ms):
             state.emit(reached)
+
+    def _answer(self, entry: HistoryEntry, requester: str, now_ms: int) -> None:
+        """Plan an answer with a message that is held here."""
+        if (data := self._state.held(entry.message_id)) is not None:
+            self._state.repair_responses.request(entry, now_ms, requester, len(data))

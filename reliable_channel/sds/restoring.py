@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from .acknowledgements import PARTICIPANTS
-from .adaptive.causal_frontier import HEADS
 from .changes import CHANNEL, LogKey, Row, Table, Tables, Value
 from .dialects import CodecError
 from .events import OutgoingKind
@@ -31,7 +30,6 @@ TABLES: Final[tuple[Table, ...]] = (
     CHANNEL,
     DIFFERENCES,
     EVICTED,
-    HEADS,
     LOG_BLOCKS,
     LOG_SUMS,
     LOST,
@@ -48,7 +46,7 @@ TABLES: Final[tuple[Table, ...]] = (
     HISTORIC,
     UNSEEN,
 )
-"""All small tables of the core."""
+"""All small tables of LIP 109."""
 
 
 def restore(
@@ -56,9 +54,8 @@ def restore(
     tables: Tables,
     newest: Sequence[LogEntry],
     now_ms: int,
-    listen_to: Sequence[WireProfile],
 ) -> None:
-    """Give `state`, which is new, what was recorded of an earlier one that listened to these
+    """Give `state`, which is new, what was recorded of an earlier one that listened to the same
     dialects.
 
     Own messages that never went out are broadcast again, in their order.
@@ -83,14 +80,8 @@ def restore(
     )
     state.incoming_buffer.restore_references(rows(MISSING), rows(LOST))
     state.incoming_buffer.restore_parked(
-        _parked(rows(PARKED), listen_to), rows(UNSEEN), state.log.entries.__contains__
+        _parked(rows(PARKED), state.setup.listen_to), rows(UNSEEN), state.log.entries.__contains__
     )
-    if state.heads is not None:
-        # What is missing or lost besides may be known through a sync alone, which is no reference:
-        # once it is here, the next message has to refer to it.
-        state.heads.restore(rows(HEADS))
-        for parked in state.incoming_buffer.parked.values():
-            parked.refers_first = state.heads.referred(parked.message.causal_ids)
     if state.options.repair.repair_on_demand:
         # Whether the owner had decided on them by then is not known.
         for missing in state.incoming_buffer.missing.values():

@@ -1,7 +1,7 @@
 """Sending (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
 
 from reprlib import repr as short
-from typing import Final
+from typing import ClassVar, Final
 
 from .changes import NO_RECORDER
 from .dialects.codec import MAX_ID_BYTES
@@ -13,15 +13,15 @@ from .errors import (
     OutgoingBufferFull,
 )
 from .events import OutgoingKind, RepairRequested, SyncSent
-from .ids import IdFunction
 from .log.differences import Assembled
 from .log.entry import LogEntry
-from .log.root import LogRoot, Reconciling
-from .message import Message
-from .signing import Signing, sign_message
+from .log.root import LogRoot
+from .message import HistoryEntry, Message
+from .outgoing import OutgoingEntry
+from .signing import sign_message
 from .state import ChannelState
 from .states import Trigger
-from .sync import Random, SyncTrigger
+from .sync import SyncTrigger
 
 LONGER: Final = (
     '; a smaller causal_history_size leaves more, and segmentation="nim-segmentation" at all '
@@ -33,17 +33,14 @@ LONGER: Final = (
 class Sender:
     """Makes the messages of one participant."""
 
-    def __init__(
-        self,
-        state: ChannelState,
-        id_function: IdFunction,
-        random: Random,
-        signing: Signing | None = None,
-    ) -> None:
+    is_tuned: ClassVar[bool] = False
+    """True if others learn from messages that their sender tunes itself, and syncs are spare."""
+
+    def __init__(self, state: ChannelState) -> None:
+        setup = state.setup
         self._state = state
-        self._id_function = id_function
-        self._random = random
-        self._signing = signing
+        self._id_function, self._random = setup.id_function, setup.random
+        self._signing = setup.signing
         self._last_timestamp_ns = 0
         self._undispatched: dict[str, LogEntry] = {}
 
@@ -53,7 +50,7 @@ class Sender:
         if not content:
             raise EmptyContent("a message needs content: an empty one reads as a sync message")
         limit = state.options.limits.outgoing_messages
-        if len(state.outgoing_buffer) >= limit:
+        if len(state.outgoing_buffer.entries) >= limit:
             raise OutgoingBufferFull(
                 f"{limit} own messages wait for an acknowledgement; send again later"
             )
@@ -88,34 +85,19 @@ class Sender:
         has_request = state.repair_requests.is_due(now_ms)
         if not (len(state.log) or has_request or state.options.behaviour.sync_without_history):
             return False
-        message_id = message_id or f"sync-{int(self._random() * 2**53):014x}"
+        message_id = message_id or self._sync_id()
         data = self._assemble(message_id, lamport, None, now_ms).data
         if (profile := state.profile).refers_to_syncs:
             state.referable_syncs.add(message_id)
             state.on_transition(message_id, Trigger.SENT)
             sync = profile.codec.decode(data)
             state.repair_cache.add(message_id, profile.kept_sync(sync, data))
-        is_redundant = state.tuner is not None and not has_request
+        is_redundant = self.is_tuned and not has_request
         state.broadcast(OutgoingKind.SYNC, message_id, data, is_redundant=is_redundant)
         state.emit(SyncSent(message_id))
         state.counters.syncs_sent += 1
         state.sync_timer.restart(SyncTrigger.OWN_SYNC, now_ms)
         return True
-
-    def send_reconciling(self, said: Reconciling, now_ms: int) -> None:
-        """Broadcast what reconciles logs, in a sync message."""
-        state = self._state
-        message_id = f"sync-{int(self._random() * 2**53):014x}"
-        message = Message(
-            state.sender_id,
-            message_id,
-            state.channel_id,
-            state.clock.tick(now_ms),
-            reconciling=said,
-        )
-        data = self._signed(state.profile.codec.encode(message))
-        state.broadcast(OutgoingKind.CONTROL, message_id, data)
-        state.counters.syncs_sent += 1
 
     def send_ephemeral(
         self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
@@ -141,8 +123,6 @@ class Sender:
         retrieve it."""
         if entry := self._undispatched.pop(message_id, None):
             self._log_own(entry)
-        if self._state.tuner is not None:
-            self._state.tuner.dispatched(message_id, now_ms)
         self._state.outgoing_buffer.dispatched(message_id, now_ms)
         if retrieval_hint is not None:
             self._state.set_retrieval_hint(message_id, retrieval_hint)
@@ -163,19 +143,16 @@ class Sender:
         self._state.broadcast(OutgoingKind.RETRY, message_id, entry.data)
         self._state.counters.retries += 1
 
+    def has_attempts(self, entry: OutgoingEntry, now_ms: int) -> bool:
+        """Return True if an own message may be sent again."""
+        return entry.attempts <= self._state.options.max_retry_attempts
+
     def _assemble(
         self, message_id: str, lamport: int, content: bytes | None, now_ms: int
     ) -> Assembled:
         state = self._state
         requests = state.repair_requests.due(now_ms) if state.options.repair.enabled else []
-        is_sync, has_filter = content is None, True
-        # DIVERGES: LIP 109 has a filter in each message. With `self_tuning` it has full size, or is
-        # left out where nobody else was heard; js-waku never delivers a message with a shorter one.
-        if state.tuner is not None:
-            has_filter = state.tuner.wants_filter(now_ms)
-        if state.heads is not None:
-            state.heads.is_long = has_filter
-        bloom_filter = bytes(state.bloom_filter) if has_filter else None
+        is_sync, bloom_filter = content is None, self._bloom_filter(now_ms)
         message = Message(
             state.sender_id,
             message_id,
@@ -185,7 +162,7 @@ class Sender:
             repair_request=requests,
             content=content,
             log_root=self._root(now_ms) if is_sync else None,
-            is_tuned=state.tuner is not None and has_filter,
+            is_tuned=self.is_tuned and bloom_filter is not None,
         )
         history = state.causal_tail.encoded(is_sync=is_sync)
         data = state.profile.codec.assemble(message, history)
@@ -193,27 +170,30 @@ class Sender:
             data = sign_message(self._signing, data)
         if content is not None:
             self._check_length(content, data, hint=LONGER)
-            if state.heads is not None:
-                state.heads.sent()
         if requests:
-            asked = tuple(entry.message_id for entry in requests)
-            state.repair_requests.asked(asked, now_ms)
-            if state.tuner is not None:
-                state.tuner.asked(asked, now_ms)
-            state.emit(RepairRequested(asked, message_id))
-            state.counters.repairs_requested += len(asked)
+            self._asked(requests, message_id, now_ms)
         is_kept = not is_sync and state.recorder is not NO_RECORDER
         # A message without a filter leaves it to the next one that has it to say what changed.
         changed = state.bloom_filter.changed() if is_kept and bloom_filter else ()
         return Assembled(data, history, bloom_filter or b"", changed)
 
+    def _bloom_filter(self, now_ms: int) -> bytes | None:
+        """The filter of the next message."""
+        return bytes(self._state.bloom_filter)
+
+    def _asked(self, requests: list[HistoryEntry], message_id: str, now_ms: int) -> None:
+        """Take note that a message asks for others."""
+        state, asked = self._state, tuple(entry.message_id for entry in requests)
+        state.repair_requests.asked(asked, now_ms)
+        state.emit(RepairRequested(asked, message_id))
+        state.counters.repairs_requested += len(asked)
+
     def _root(self, now_ms: int) -> LogRoot | None:
-        state = self._state
-        if not state.options.behaviour.compare_logs:
-            return None
-        if state.tuner is not None and not state.tuner.sync_timer.is_long:
-            return None  # right after news logs differ, and syncs are many
-        return state.comparison.root(now_ms)
+        has_root = self._state.options.behaviour.compare_logs
+        return self._state.comparison.root(now_ms) if has_root else None
+
+    def _sync_id(self) -> str:
+        return f"sync-{int(self._random() * 2**53):014x}"
 
     def _signed(self, data: bytes) -> bytes:
         return data if self._signing is None else sign_message(self._signing, data)
@@ -251,6 +231,4 @@ class Sender:
     def _log_own(self, entry: LogEntry) -> None:
         self._state.bloom_filter.insert(entry.message_id)
         self._state.log.insert(entry)
-        if self._state.heads is not None:
-            self._state.heads.logged(entry.message_id)
         self._state.on_transition(entry.message_id, Trigger.SENT)

@@ -1,98 +1,102 @@
 """All that one participant knows of a channel, and what it has to say about it."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
 
 from . import states
 from .acknowledgements import AcknowledgementReview, Participants
-from .adaptive.causal_frontier import Heads
-from .adaptive.comparison import STABLE_MS, LogComparison
 from .agenda import Agenda
 from .bloom import RollingBloomFilter
-from .changes import NO_RECORDER, Recorder, Table
+from .changes import Recorder, Table
+from .comparison import LogComparison
 from .events import Outgoing, OutgoingKind, SdsEvent
-from .ids import RecentIds
-from .log.archive import NO_ARCHIVE, LogArchive
+from .ids import IdFunction, RecentIds
+from .log.archive import LogArchive
 from .log.entry import LogEntry
 from .log.log import MessageLog
-from .message import HistoryEntry, Message
+from .message import HistoryEntry
 from .options import SdsOptions
-from .outgoing import OutgoingBuffer
+from .outgoing import OutgoingBuffer, RetryPolicy
 from .profile import WireProfile
 from .references.causal_history import CausalTail
 from .references.incoming import IncomingBuffer, MissingEntry
 from .references.joining import Joining
-from .repair.buffers import IncomingRepairBuffer, OutgoingRepairBuffer
+from .repair.buffers import IncomingRepairBuffer, OutgoingRepairBuffer, RepairTimers
 from .repair.cache import RepairCache
+from .signing import Signing
 from .states import OnTransition, Trigger, unchecked
 from .states_of import StatesOf, TransitionCheck
 from .statistics import SdsCounters
-from .sync import SyncTimer
-
-if TYPE_CHECKING:
-    from .adaptive.reconciliation import Reconciliation
-    from .adaptive.tuner import Tuner
+from .sync import Random, SyncTimer, make_schedule
 
 REFERABLE_SYNCS: Final = 10_000
 """Sync messages that are remembered for references to them; nim-sds keeps 1000 messages."""
-SOON_STABLE_MS: Final = 15_000
-"""The same as `STABLE_MS` where missing messages are asked for at once."""
-RECONCILED_SECONDS: Final = 50_000
-"""Seconds with messages that are compared where a difference can be repaired."""
 REFERABLE: Final = Table("referable_syncs", (("message_id", "TEXT"),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """The arguments of `SdsProtocol`, with their defaults filled in."""
+
+    channel_id: str
+    sender_id: str
+    now_ms: int
+    random: Random
+    profile: WireProfile
+    listen_to: tuple[WireProfile, ...]
+    options: SdsOptions
+    id_function: IdFunction
+    signing: Signing | None
+    require_signatures: bool
+    recorder: Recorder
+    archive: LogArchive
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Rules for the times at which a participant speaks, repeats, asks and answers."""
+
+    sync_timer: SyncTimer
+    retry_policy: RetryPolicy
+    repair_timers: RepairTimers
 
 
 class ChannelState:
     """The tables that sender, receiver, delivery and sweeps share (LIP 109, Participant state)."""
 
-    def __init__(
-        self,
-        *,
-        channel_id: str,
-        sender_id: str,
-        options: SdsOptions,
-        profile: WireProfile,
-        sync_timer: SyncTimer,
-        agenda: Agenda,
-        now_ms: int,
-        recorder: Recorder = NO_RECORDER,
-        archive: LogArchive = NO_ARCHIVE,
-        tuner: "Tuner | None" = None,
-        rebuilds: bool = False,
-    ) -> None:
+    def __init__(self, setup: Setup) -> None:
+        options, profile, recorder = setup.options, setup.profile, setup.recorder
         limits = options.limits
-        self.channel_id = channel_id
-        self.sender_id = sender_id
+        self.setup = setup
+        self.channel_id = setup.channel_id
+        self.sender_id = setup.sender_id
         self.options = options
         self.profile = profile
-        self.sync_timer = sync_timer
-        self.agenda = agenda
-        self.tuner = tuner
-        """Where the channel tunes itself."""
-        self._rebuilds = rebuilds
-        self.clock = profile.clock(now_ms)
+        self.agenda = agenda = Agenda()
+        timing = self._timing()
+        self.sync_timer = timing.sync_timer
+        self.clock = profile.clock(setup.now_ms)
         self.recorder = recorder
         self.log = MessageLog(
             limits.log_entries,
             limits.log_bytes,
-            archive=archive,
+            archive=setup.archive,
             recorder=recorder,
             window=limits.log_window_entries,
         )
-        history = (
-            self.log,
+        self.causal_tail = self._causal_tail(
             options.causal_history_size,
             options.max_message_bytes // 2,
             profile.codec.encode_causal_entry,
         )
-        self.heads = None if tuner is None else Heads(*history, recorder)
-        self.causal_tail = CausalTail(*history) if self.heads is None else self.heads
         self.bloom_filter = RollingBloomFilter(options.bloom, form=profile.bloom)
         self.participants = Participants(limits.participants, recorder)
         self.outgoing_buffer = OutgoingBuffer(
             options.bloom,
             retry_interval_ms=options.retry_interval_ms,
             possibly_acknowledged_interval_ms=options.possibly_acknowledged_interval_ms,
-            retry_policy=options.retry_policy if tuner is None else tuner.retry_ms,
+            retry_policy=timing.retry_policy,
             recorder=recorder,
             agenda=agenda,
         )
@@ -102,29 +106,20 @@ class ChannelState:
         self.incoming_buffer = IncomingBuffer(
             lost_limit=limits.missing_entries, recorder=recorder, on_transition=self._on_transition
         )
-        timers = profile.repair_timers if tuner is None else tuner.timers
         repair = options.repair
         self.joining = Joining(limits.missing_entries, recorder, self._on_transition)
-        self.reconciliation = (
-            None if tuner is None or profile.refers_to_syncs else self._reconciling(tuner)
-        )
-        """Where the channel tunes itself, and its dialect has fields for it."""
-        self.comparison = LogComparison(
-            self.log,
-            self.joining,
-            stable_ms=STABLE_MS if self.reconciliation is None else SOON_STABLE_MS,
-            reconciliation=self.reconciliation,
-        )
+        self.comparison = self._comparison()
         self.repair_requests = OutgoingRepairBuffer(
-            sender_id,
+            self.sender_id,
             repair,
-            timers,
+            timing.repair_timers,
             recorder,
-            None if tuner is None else tuner.again_ms,
             # Without sync messages, requests ride on content alone.
             agenda if options.sync_min_interval_ms or not profile.refers_to_syncs else None,
         )
-        self.repair_responses = IncomingRepairBuffer(sender_id, repair, timers, recorder, agenda)
+        self.repair_responses = IncomingRepairBuffer(
+            self.sender_id, repair, timing.repair_timers, recorder, agenda
+        )
         self.repair_cache = RepairCache(
             repair.cache_bytes if repair.enabled else 0,
             recorder,
@@ -146,19 +141,19 @@ class ChannelState:
     def _on_transition(self, message_id: str, event: Trigger) -> None:
         self.on_transition(message_id, event)
 
-    def _reconciling(self, tuner: "Tuner") -> "Reconciliation":
-        from .adaptive.reconciliation import Reconciliation  # most channels do without
+    def _timing(self) -> Timing:
+        setup, options = self.setup, self.options
+        schedule = make_schedule(options.sync_schedule, options.sync_min_interval_ms, setup.random)
+        timer = SyncTimer(schedule, self.agenda)
+        return Timing(timer, options.retry_policy, self.profile.repair_timers)
 
-        self.log.sums.max_seconds = RECONCILED_SECONDS
-        return Reconciliation(
-            self.sender_id,
-            self.log,
-            tuner.observations,
-            tuner.random,
-            held=self._held_or_rebuilt,
-            parked=self.incoming_buffer.waiting,
-            agenda=self.agenda,
-        )
+    def _causal_tail(
+        self, size: int, limit_bytes: int, encode: Callable[[HistoryEntry], bytes]
+    ) -> CausalTail:
+        return CausalTail(self.log, size, limit_bytes, encode)
+
+    def _comparison(self) -> LogComparison:
+        return LogComparison(self.log, self.joining)
 
     def emit(self, event: SdsEvent) -> None:
         """Queue an event for the owner."""
@@ -202,29 +197,3 @@ class ChannelState:
         """A message as it was on the wire, where it is still held: what others ask for."""
         own = self.outgoing_buffer.entries.get(message_id)
         return own.data if own else self.repair_cache.get(message_id)
-
-    def _held_or_rebuilt(self, message_id: str, after: str | None) -> bytes | None:
-        """The same, or what the log has of it, which lacks signature and causal history.
-
-        Its dependency is the message that reconciliation broadcast `after`: what is rebuilt arrives
-        in the order of the log.
-        """
-        if (data := self.held(message_id)) is not None or not self._rebuilds:
-            return data
-        if (entry := self.log.get(message_id)) is None:
-            return None
-        before = None if after is None else self.log.get(after)
-        history = () if before is None else (_referring(before),)
-        message = Message(
-            entry.sender_id,
-            message_id,
-            self.channel_id,
-            entry.lamport_timestamp,
-            history,
-            content=entry.content,
-        )
-        return self.profile.codec.encode(message)
-
-
-def _referring(entry: LogEntry) -> HistoryEntry:
-    return HistoryEntry(entry.message_id, entry.retrieval_hint, entry.sender_id)

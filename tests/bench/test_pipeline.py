@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from audit_tests.planted import plant
 from bench.pipeline_cases import Shape, written
 from reliable_channel_audit.check import check
-from tests.plugins.audit.planted import plant
 
 pytest.importorskip("duckdb", reason="it comes with `make bench WHAT=pipeline`")
 

@@ -104,6 +104,11 @@ def test_a_node_needs_an_address_to_listen_at(nodes: Nodes) -> None:
     assert "a node needs an IP address to listen at" in refused
 
 
+def test_a_node_that_listens_everywhere_announces_one_address(nodes: Nodes) -> None:
+    node, _ = nodes.start("alice", listenAddress="0.0.0.0")
+    assert "," not in node.get_node_info("MyMultiaddresses").unwrap()
+
+
 def test_a_node_tells_of_itself(nodes: Nodes) -> None:
     node, _ = nodes.start("alice")
     ids = node.get_available_node_info_ids().unwrap()

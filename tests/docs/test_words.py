@@ -34,7 +34,7 @@ FOLDERS = (
     "examples",
     "interop",
     "plugins/pytest_reliable_channel",
-    "plugins/reliable_channel_audit",
+    "plugins/reliable_channel_audit/reliable_channel_audit",
     "plugins/reliable_channel_conformance",
     "plugins/reliable_channel_encryption/reliable_channel_encryption",
     "plugins/reliable_channel_lab",

@@ -14,9 +14,6 @@ SPARK: Final = "needs Java and pyspark, which `make test` does without: `make te
 OTHERS: Final = "a machine, file or program of others"
 
 NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
-    "docs/auto.md": {
-        "reliable-channel": f"{LONG}the figures of this page; {LAB}/sim",
-    },
     "docs/choosing.md": {
         "reliable-channel": f"{LONG}{LAB} runs small ones",
         "make docs": CHECKOUT + "tests/docs/test_docs.py",
@@ -26,10 +23,6 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "reliable-channel conformance --peer": OTHERS,
         "reliable-channel conformance --wire-profile nim": "needs a library of Nim",
         "make conformance": LONG + "by hand; needs npm's registry",
-    },
-    "docs/fuzzing.md": {
-        "make hunt WHAT=fuzz": LONG + "tests/fuzz has the inputs that were kept",
-        "FUZZ_SECONDS=60 make hunt WHAT=fuzz": LONG + "as `make hunt WHAT=fuzz`",
     },
     "docs/group-reliability.md": {"curl": OTHERS},
     "docs/implementations.md": {
@@ -42,7 +35,6 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "make": "needs containers: `make interop` in CI",
         "INTEROP_CELLS": "needs containers",
     },
-    "docs/model.md": {"make conformance": f"{LONG}by hand; {KIT}/model"},
     "docs/pipeline.md": {
         "reliable-channel check journals/ --out": SPARK,
         "make demo AUDIT=1": SPARK,
@@ -55,11 +47,14 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "reliable-channel tally": "the same",
         "python -m build": "uploads to an index",
     },
-    "docs/releases.md": {"make dist": LONG + "CI"},
+    "docs/contributing.md": {"make dist": LONG + "CI"},
     "docs/simulation.md": {
         "reliable-channel simulate --seeds": LONG + "`make sim` in CI",
         "reliable-channel simulate --forever": "never ends: `make sim FOREVER=1`",
         "reliable-channel simulate --participants": f"{LONG}{LAB}/sim",
+        "reliable-channel sweep": f"{LONG}{LAB}/sweep",
+        "make hunt WHAT=fuzz": LONG + "tests/fuzz has the inputs that were kept",
+        "FUZZ_SECONDS=60 make hunt WHAT=fuzz": LONG + "as `make hunt WHAT=fuzz`",
     },
     "docs/status-bots.md": {
         "python archive.py": "needs a community: plugins/reliable_channel_status/tests",
@@ -75,12 +70,11 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
     "docs/store.md": {
         "reliable-channel audit store /dns4": OTHERS,
         "reliable-channel audit store postgresql": OTHERS,
-        "reliable-channel audit archive": "needs pyarrow: audit/commands/test_archive.py",
+        "reliable-channel audit archive": "needs pyarrow: audit_tests/commands/test_archive.py",
     },
-    "docs/sweeps.md": {"reliable-channel sweep": f"{LONG}{LAB}/sweep"},
     "docs/tuning.md": {"reliable-channel sweep": LONG + "`make docs WHAT=tuning`"},
     "docs/verdict.md": {
-        "python -m tests": LONG + "`make test-slow`",
+        "python -m audit_tests.mutations": LONG + "`make test-slow`",
         "make test-slow": LONG + "CI",
     },
 }
@@ -114,7 +108,7 @@ $ reliable-channel listen --sender-id bob
     "docs/group-reliability.md": """```python title="runs.py"
 from pathlib import Path
 
-from tests.plugins.audit.group_reliability.samples import KnownRun, relay_lines, write_files
+from audit_tests.group_reliability.samples import KnownRun, relay_lines, write_files
 
 for seed, folder in enumerate(("runs/baseline", "before", "after"), 1):
     run = KnownRun(seed=seed, lost={2: {5, 6}} if folder == "before" else {})
@@ -125,11 +119,11 @@ $ PYTHONPATH=$PROJECT python runs.py
 ```
 """,
     "docs/operations.md": _NODE,
-    "docs/peer.md": _NODE,
+    "docs/conformance-kit.md": _NODE,
     "docs/pipeline.md": """```python title="journals.py"
 from pathlib import Path
 
-from tests.plugins.audit.generated import write_group
+from audit_tests.generated import write_group
 
 Path("journals").mkdir()
 write_group(Path("journals"))
@@ -143,7 +137,7 @@ $ PYTHONPATH=$PROJECT python journals.py
 $ cp .local/share/reliable-channel/general/deploy.db shop.db
 ```
 """,
-    "docs/status.md": _NODE,
+    "docs/status-bots.md": _NODE,
     "docs/store.md": _NODE + _SENT,
 }
 """What the reader of a page has already, as a page itself."""

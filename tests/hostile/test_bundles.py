@@ -21,6 +21,7 @@ from reliable_channel.sds.adaptive.inbox import (
     OPENED_BYTES_PER_S,
     PAUSE_MS,
 )
+from reliable_channel.sds.adaptive.reconciling import ReconcilingReceiver, ReconcilingState
 from reliable_channel.sds.dialects import sds_pb2
 from reliable_channel.sds.dialects.codec import MAX_BUNDLED_MESSAGES
 from reliable_channel.sds.events import (
@@ -94,6 +95,7 @@ def auto(name: str = "bob") -> SdsProtocol:
 def opened(core: SdsProtocol, until_ms: int) -> int:
     """How many messages are taken out of bundles until then."""
     receiver, now_ms = core._receiver, NOW_MS  # noqa: SLF001
+    assert isinstance(receiver, ReconcilingReceiver)
     with patch.object(receiver, "receive_bundled", wraps=receiver.receive_bundled) as opens:
         while (due_ms := core.next_deadline_ms()) is not None and due_ms <= until_ms:
             now_ms = max(now_ms, due_ms)
@@ -102,9 +104,9 @@ def opened(core: SdsProtocol, until_ms: int) -> int:
 
 
 def inbox_bytes(core: SdsProtocol) -> int:
-    reconciliation = inside.state(core).reconciliation
-    assert reconciliation is not None
-    return reconciliation.inbox.size_bytes
+    state = inside.state(core)
+    assert isinstance(state, ReconcilingState)
+    return state.reconciliation.inbox.size_bytes
 
 
 @pytest.mark.usefixtures("states_unchecked")

@@ -23,7 +23,7 @@ def dropped_with_its_carrier(self: IncomingBuffer, batch: object) -> list[str]:
 
 def delivered_twice(core: SdsProtocol) -> None:
     parked = ParkedMessage(SPEC.codec.decode(message("m1")), message("m1"), None, NOW_MS, set())
-    core._delivery.deliver(parked)  # noqa: SLF001
+    Delivery(inside.state(core)).deliver(parked)
 
 
 def test_a_message_that_is_delivered_twice_is_found() -> None:

@@ -17,6 +17,7 @@ from reliable_channel.sds.errors import SdsError
 from reliable_channel.sds.events import MessageAcknowledged, MessageReceived, SdsEvent
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.sds.log.entry import LogEntry
+from tests import inside
 
 from .case import Result, cases, first_difference, optional_hex, wire
 
@@ -118,9 +119,9 @@ class Replay:
                 hint = optional_hex(step.get("retrieval_hint"))
                 core.receive(self.wires[step["message"]], now_ms, retrieval_hint=hint)
             case "sweep_incoming":
-                core._sweep_incoming(now_ms)  # in js-waku an operation of its own  # noqa: SLF001
+                inside.sweeps(core).sweep_incoming(now_ms)  # in js-waku an operation of its own
             case "sweep_repair":
-                core._sweep_repair(now_ms)  # noqa: SLF001
+                inside.sweeps(core).sweep_repair(now_ms)
             case "sweep_outgoing":
                 pass  # js-waku's reports only; the outgoing buffer is compared at every step
             case other:

@@ -111,7 +111,7 @@ class LightClient:
         """Args:
             addresses: where to find service peers: multiaddresses, `enr:…` and `enrtree://…`;
                 None for the network's own.
-            network: name of a preset or path of a TOML file (docs/discovery.md).
+            network: name of a preset or path of a TOML file (docs/light-client.md).
             cluster_id: the network's number; a peer of another one is refused. None for the
                 network's.
             shards: own shards; a peer that shares none is refused. None: any peer will do.

@@ -79,7 +79,7 @@ class RelayLeaf:
                 (`enrtree://…`), of which 6 are chosen; None for the network's own.
             cluster_id: the network's number; None for the network's.
             shards: the shards whose meshes to join; none for all of the network.
-            network: name of a preset or path of a TOML file (docs/discovery.md).
+            network: name of a preset or path of a TOML file (docs/light-client.md).
             listen: where to listen, such as `/ip4/0.0.0.0/tcp/60000`.
             identity: own key; None for a new one.
             resolver: asks the DNS for `enrtree://`; None for the system's.

@@ -1,4 +1,4 @@
-// A js-waku ReliableChannel driven by JSON lines, as `reliable-channel peer` is (docs/peer.md).
+// A js-waku ReliableChannel driven by JSON lines, as `reliable-channel peer` is (docs/conformance-kit.md).
 //
 //   node peer.mjs --node MULTIADDR --channel-id ID --sender-id ID --content-topic TOPIC
 //                 [--options JSON] [--stock | --unchanged] [--cluster-id N]
@@ -31,7 +31,7 @@ const say = (event, fields = {}) =>
   process.stdout.write(JSON.stringify({ event, at_ms: Date.now(), ...fields }) + "\n");
 process.on("unhandledRejection", (e) => say("unhandled_rejection", { reason: String(e?.message ?? e) }));
 
-// What js-waku calls its events, and what docs/peer.md calls them.
+// What js-waku calls its events, and what docs/conformance-kit.md calls them.
 const EVENTS = {
   "sending-message": "sending_message",
   "message-sent": "message_sent",

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
 
 
 COMMANDS: Final = {
-    "conformance": "Run a program that speaks the JSON lines of docs/peer.md against the rules of "
-    "SDS and SDS-R.",
+    "conformance": "Test a program against the rules of SDS and SDS-R (docs/conformance-kit.md).",
 }
 """Their names, and the first paragraph of their help."""
 

@@ -60,7 +60,9 @@ class Tuner:
         self.sync_timer = AdaptiveSyncTimer(
             options.sync_min_interval_ms, self.observations, random, self.agenda
         )
-        self.timers = RepairTimers(self._t_req, self._t_resp, self._in_response_group)
+        self.timers = RepairTimers(
+            self._t_req, self._t_resp, self._in_response_group, self.again_ms
+        )
         self.random = random
         self._options = options
         self._family = timers

@@ -169,11 +169,11 @@ class Message(google.protobuf.message.Message):
     content: builtins.bytes
     is_tuned: builtins.bool
     """Not of the specification: the sender tunes itself, and has a bloom filter here only since it
-    hears other implementations (docs/auto.md).
+    hears other implementations (docs/choosing.md).
     """
     signature: builtins.bytes
     """Not of the specification: a proof of `sender_id`, over all bytes of the message before this
-    field, which comes last (docs/signing.md). Peers that do not know the number skip it.
+    field, which comes last (docs/encryption.md). Peers that do not know the number skip it.
     """
     @property
     def causal_history(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
@@ -181,12 +181,12 @@ class Message(google.protobuf.message.Message):
     def repair_request(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
     @property
     def reconciling(self) -> Global___Reconciling:
-        """Not of the specification: what reconciles logs (docs/auto.md)."""
+        """Not of the specification: what reconciles logs (docs/choosing.md)."""
 
     @property
     def log_root(self) -> Global___LogRoot:
         """Not of the specification: what the log of a sync message's sender is compared by
-        (docs/comparison.md). Peers that do not know the number skip it.
+        (docs/repair.md). Peers that do not know the number skip it.
         """
 
     def __init__(

@@ -56,8 +56,6 @@ class ParkedMessage:
     unmet: set[str]
     lost: list[HistoryEntry] = field(default_factory=list)
     """Dependencies that it stopped waiting for."""
-    refers_first: tuple[str, ...] = ()
-    """Messages to which none before it referred, where that is of interest."""
     size_bytes: int = 0
     """Memory charged while it waits."""
 
@@ -395,8 +393,7 @@ class IncomingBuffer:
 
 def charge_bytes(parked: ParkedMessage) -> int:
     """The memory that a message takes while it waits."""
-    references = len(parked.unmet) + len(parked.refers_first)
-    return len(parked.data) + REFERENCE_BYTES * references
+    return len(parked.data) + REFERENCE_BYTES * len(parked.unmet)
 
 
 def in_log_order(parked: Iterable[ParkedMessage]) -> list[ParkedMessage]:

@@ -78,6 +78,11 @@ def in_response_group(participant_id: str, sender_id: str, message_id: str, grou
     )
 
 
+def no_later(attempts: int) -> int:
+    """The formula of a further request is that of the first one."""
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class RepairTimers:
     """The formulas of a peer family, with the arguments and results of those above."""
@@ -85,6 +90,8 @@ class RepairTimers:
     t_req: Callable[[str, str, int, RepairOptions], int]
     t_resp: Callable[[str, str, str, int, RepairOptions], int]
     in_response_group: Callable[[str, str, str, int], bool]
+    again_ms: Callable[[int], int] = no_later
+    """How much later than T_req a message is requested after so many attempts."""
 
 
 SPEC_TIMERS: Final = RepairTimers(t_req, t_resp, in_response_group)
@@ -119,7 +126,6 @@ class OutgoingRepairBuffer:
         options: RepairOptions,
         timers: RepairTimers = SPEC_TIMERS,
         recorder: Recorder = NO_RECORDER,
-        again_ms: Callable[[int], int] | None = None,
         agenda: Agenda | None = None,
     ) -> None:
         self.agenda = agenda or Agenda()
@@ -129,7 +135,6 @@ class OutgoingRepairBuffer:
         self._participant_id = participant_id
         self._options = options
         self._timers = timers
-        self._again_ms = again_ms
         self._wanted: dict[str, _Wanted] = {}
         self._timetable = OwnedTimetable(self._plan_request)
         self._resting: OrderedDict[str, int] = OrderedDict()
@@ -186,6 +191,8 @@ class OutgoingRepairBuffer:
         Where more are due than it takes, their referrers have their turns, so that
         references to nothing, with ids made to be due early, do not hold up all others.
         """
+        if not self._wanted:
+            return []
         due = self._timetable.until(now_ms, len(self._timetable))
         most = self._options.max_requests_per_message
         if len(due) > most:
@@ -251,8 +258,8 @@ class OutgoingRepairBuffer:
     def _t_req(self, message_id: str, now_ms: int, attempts: int = 0) -> int:
         options = self._options
         due_ms = self._timers.t_req(self._participant_id, message_id, now_ms, options)
-        if attempts and self._again_ms is not None:
-            due_ms += self._again_ms(attempts)
+        if attempts:
+            due_ms += self._timers.again_ms(attempts)
         # Never beyond what `drop_expired` takes for a clock set back: it would plan without end.
         return min(due_ms, now_ms + options.t_max_ms)
 

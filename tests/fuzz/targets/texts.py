@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 from unittest.mock import patch
 
+from audit_tests.generated import write_group
 from reliable_channel import ReliableChannel, Request, SdsError
 from reliable_channel._arguments import checked_name
 from reliable_channel.cli import peer
@@ -28,7 +29,6 @@ from reliable_channel_audit.check import check
 from reliable_channel_audit.findings import ESSENTIAL
 from reliable_channel_audit.journals import lines_of
 from reliable_channel_audit.verdict import Value
-from tests.plugins.audit.generated import write_group
 from tests.state.scripted import Run, begin
 from waku.node.identity import BadAddress, check_address, is_peer_id
 from waku.topics import ContentTopic

@@ -1,4 +1,4 @@
-"""docs/discovery.md runs, and lists the networks that there are."""
+"""docs/light-client.md finds nodes as it shows, and lists the networks that exist."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from waku.discovery.networks import _presets
 from .test_dns_tree import nodes
 from .zone import Zone
 
-PAGE = (Path(__file__).parents[3] / "docs" / "discovery.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "light-client.md").read_text()
 
 
 def test_the_examples_print_what_they_say(
@@ -21,14 +21,15 @@ def test_the_examples_print_what_they_say(
 ) -> None:
     zone = Zone()
     monkeypatch.setattr("waku.discovery.SystemResolver", lambda: zone)
-    reading, finding = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    snippets = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    reading, finding = (each for each in snippets if "waku.discovery" in each)
     names: dict[str, Any] = {"TREE": zone.plant("nodes.example", nodes(1))}
-    exec(compile(reading, "docs/discovery.md", "exec"), names)
-    anyio.run(names["main"])
+    exec(compile(reading, "docs/light-client.md", "exec"), names)
+    anyio.run(names["list_nodes"])
     first, problems = capsys.readouterr().out.splitlines()
     assert first.startswith("1 [0] /dns4/n1.example/tcp/1/p2p/16Uiu2")
     assert problems == "[]"
-    exec(compile(finding, "docs/discovery.md", "exec"), {})
+    exec(compile(finding, "docs/light-client.md", "exec"), {})
     assert capsys.readouterr().out == "16 /waku/2/rs/16/32\n"
 
 

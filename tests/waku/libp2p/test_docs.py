@@ -46,11 +46,3 @@ def test_every_trap_has_a_test() -> None:
         for trap in re.findall(r"\bT\d+\b", file.read_text(encoding="utf-8"))
     }
     assert set(re.findall(r"^\| (T\d+) ", PAGE, re.MULTILINE)) <= named
-
-
-def test_the_page_for_cryptographers_counts_the_lines_as_they_are() -> None:
-    page = (ROOT / "docs" / "noise.md").read_text(encoding="utf-8")
-    counted = re.findall(r"\| (\d+) \| `(waku/libp2p/\S+\.py)` \|", page)
-    assert len(counted) == 4
-    for lines, name in counted:
-        assert int(lines) == len((ROOT / name).read_text(encoding="utf-8").splitlines()), name

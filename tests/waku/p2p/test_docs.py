@@ -20,13 +20,20 @@ pytestmark = pytest.mark.anyio
 PAGE = (Path(__file__).parents[3] / "docs" / "light-client.md").read_text()
 
 
+def program(text: str) -> str:
+    """The example of the page that contains a text."""
+    snippets = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (found,) = (each for each in snippets if text in each)
+    return str(found)
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
 
 
 async def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    (snippet,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    snippet = program("LightClient(")
     service = Service()
     service.metadata = codec.Metadata(16, frozenset({32}))
     service.push_back = True
@@ -54,10 +61,9 @@ async def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str
 async def test_the_example_of_the_relay_leaf_prints_what_it_says(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page = Path(__file__).parents[3] / "docs" / "relay-leaf.md"
-    (snippet,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    snippet = program("RelayLeaf(")
     names: dict[str, Any] = {}
-    exec(compile(snippet, str(page), "exec"), names)
+    exec(compile(snippet, "docs/light-client.md", "exec"), names)
     await names["main"]()
     assert capsys.readouterr().out.splitlines() == re.findall(r"print\(.*\)  # (.*)", snippet)
 

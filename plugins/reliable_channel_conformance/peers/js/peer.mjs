@@ -1,4 +1,4 @@
-// Stock js-waku as a peer of docs/peer.md, for the conformance kit:
+// Stock js-waku as a peer of docs/conformance-kit.md, for the conformance kit:
 //
 //   reliable-channel conformance --peer "node peer.mjs"
 //

@@ -54,7 +54,7 @@ def conformance(
         bool, typer.Option("--json", help="Print a JSON line for each row.")
     ] = False,
 ) -> None:
-    """Run a program that speaks the JSON lines of docs/peer.md against the rules of SDS and SDS-R.
+    """Test a program against the rules of SDS and SDS-R (docs/conformance-kit.md).
 
     The exit status is 1 where a required rule is broken.
     """

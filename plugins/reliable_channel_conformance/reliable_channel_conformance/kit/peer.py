@@ -1,4 +1,4 @@
-"""A peer under test: a process that is driven by the JSON lines of docs/peer.md."""
+"""A peer under test: a process that is driven by the JSON lines of docs/conformance-kit.md."""
 
 import json
 import os
@@ -191,7 +191,9 @@ class Peer:
             with anyio.fail_after(self._silence_s):
                 yield
         except TimeoutError:
-            hung = f"{self.name} did not {what} in {self._silence_s:g} s, see docs/peer.md"
+            hung = (
+                f"{self.name} did not {what} in {self._silence_s:g} s, see docs/conformance-kit.md"
+            )
             raise PeerFailed(f"{hung}: {self._stderr.strip() or 'no reason'}") from None
 
     def _change(self) -> None:

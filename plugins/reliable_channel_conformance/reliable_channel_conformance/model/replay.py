@@ -116,7 +116,7 @@ class Player:
                 self._receive(name, self._packet(message_id, world))
             case ("give_up", name):
                 # Alone, without what else would be due by then: it is one action of the model.
-                self._cores[name]._sweep_incoming(self._now_ms + 2 * LOST_AFTER_MS)
+                self._cores[name]._sweeps.sweep_incoming(self._now_ms + 2 * LOST_AFTER_MS)
             case ("heal",):
                 self._syncs.clear()
             case ("retry", name):
@@ -125,7 +125,7 @@ class Player:
                 self._broadcast(name, self._cores[name].outgoing())
             case ("answer", name):
                 self._now_ms += MINUTE_MS
-                self._cores[name]._sweep_repair(self._now_ms)
+                self._cores[name]._sweeps.sweep_repair(self._now_ms)
                 self._broadcast(name, self._cores[name].outgoing())
             case _:
                 raise ValueError(f"unknown action {action!r}")

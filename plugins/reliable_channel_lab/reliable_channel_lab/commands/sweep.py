@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(help="What to run and to ask; see docs/sweeps.md.")],
+    file: Annotated[Path, typer.Argument(help="What to run and to ask; see docs/simulation.md.")],
     results: Annotated[
         Path | None,
         typer.Option(help="Directory of results; what it has is not run again. FILE.results."),

@@ -1,6 +1,6 @@
 """Situations that a good choice of seeds comes to: what was never reached was never tested.
 
-Each has a name, which docs/simulation.md lists; none is removed to make the list shorter.
+No situation is removed to make the list shorter.
 """
 
 from collections.abc import Iterable

@@ -1,27 +1,7 @@
-"""The list of situations is that of the docs, and a run names those that it came to."""
-
-import re
-from pathlib import Path
+"""A run names the situations that it came to."""
 
 from reliable_channel_lab.sim import Simulation, draw_scenario
 from reliable_channel_lab.sim.sometimes import SITUATIONS, never
-
-PAGE = Path(__file__).parents[4] / "docs" / "simulation.md"
-
-
-def _documented() -> set[str]:
-    section = PAGE.read_text().split("## Situations")[1].split("## ")[0]
-    found = set()
-    for line in section.splitlines():
-        if line.startswith("| ") and not line.startswith("| kind"):
-            kind, names = line.strip("| ").split(" | ")
-            prefix = "" if kind == "other" else kind.strip("`") + " "
-            found |= {prefix + name for name in re.findall(r"`([^`]+)`", names)}
-    return found
-
-
-def test_the_docs_list_every_situation() -> None:
-    assert _documented() == SITUATIONS
 
 
 def test_a_run_names_the_situations_that_it_came_to() -> None:

@@ -54,14 +54,14 @@ def test_an_experiment_has_a_run_for_each_combination_and_seed(tmp_path: Path) -
 
 
 def test_the_file_in_the_documentation_is_one(tmp_path: Path) -> None:
-    [example] = re.findall(r"```toml\n(.*?)```", (DOCS / "sweeps.md").read_text(), re.DOTALL)
+    [example] = re.findall(r"```toml\n(.*?)```", (DOCS / "simulation.md").read_text(), re.DOTALL)
     plan = read_plan(plan_of(tmp_path, example))
     assert len(plan.runs) == 54
     assert [question.title for question in plan.questions] == ["How long a causal history?"]
 
 
 def test_the_documentation_has_every_setting() -> None:
-    page = (DOCS / "sweeps.md").read_text()
+    page = (DOCS / "simulation.md").read_text()
     for kind in KINDS.values():
         names = {field.name for field in fields(kind)} - {"seed", "options"}
         assert not {name for name in names if f"`{name}`" not in page}

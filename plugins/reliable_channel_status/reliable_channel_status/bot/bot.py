@@ -61,7 +61,7 @@ class StatusBot(Router, BotActions):
             keeps the community. `reliable-channel bot key` makes one.
         options: see `BotOptions`.
         network: named network of service peers, such as `status.prod`, or a TOML file
-            (docs/discovery.md).
+            (docs/light-client.md).
         ssl_context: trusted certificates for `https` and `wss`; None for the system's.
 
     Raises:

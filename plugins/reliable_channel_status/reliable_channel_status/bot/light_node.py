@@ -37,7 +37,7 @@ class LightNode:
     Args:
         addresses: as `LightClient` takes them; None for those of `network`.
         shards: where the bot writes and listens; it writes on the first one.
-        network: name of a preset or path of a TOML file (docs/discovery.md).
+        network: name of a preset or path of a TOML file (docs/light-client.md).
         ssl_context: trusted certificates for `wss`; None for the system's.
 
     Raises:

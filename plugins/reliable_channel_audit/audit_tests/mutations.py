@@ -1,7 +1,7 @@
 """Random changes of journals, judged by an oracle that knows the run.
 
 What breaks a promise is never found kept, and what breaks none is never found broken. Many seeds:
-`python -m tests.plugins.audit.mutations --seeds 100`.
+`python -m audit_tests.mutations --seeds 100`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ ROWS = [
 ]
 IN_ANOTHER_PROCESS = """
 import sys
-from tests.plugins.audit.test_plots import ROWS, draw
+from audit_tests.test_plots import ROWS, draw
 sys.stdout.buffer.write(draw(ROWS, title="Plots"))
 """
 

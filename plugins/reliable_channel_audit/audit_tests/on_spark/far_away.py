@@ -1,6 +1,6 @@
 """An audit or a sweep elsewhere, as a process of its own: a session cannot change its master.
 
-`python -m tests.plugins.audit.on_spark.far_away MASTER_OR_REMOTE audit JOURNALS` prints the verdict
+`python -m audit_tests.on_spark.far_away MASTER_OR_REMOTE audit JOURNALS` prints the verdict
 as JSON, `… sweep RESULTS` the digest; and both `some are done` once some tasks have ended.
 """
 

@@ -73,7 +73,7 @@ def test_changed_bytes_are_seen_or_left_to_the_rows(tmp_path: Path, seed: int) -
 
 @pytest.mark.parametrize("seed", [10, 15])
 def test_fuzzed_journals_are_seen_or_left_to_the_rows(tmp_path: Path, seed: int) -> None:
-    """Many seeds: `python -m tests.plugins.audit.on_spark.columns_fuzzed`."""
+    """Many seeds: `python -m audit_tests.on_spark.columns_fuzzed`."""
     assert {True, False} == set(fuzzed(seed, tmp_path))
 
 

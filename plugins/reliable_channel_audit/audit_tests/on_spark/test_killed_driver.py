@@ -88,7 +88,7 @@ class World:
 @contextmanager
 def driver(world: World, out: Path, *flags: str) -> Iterator[subprocess.Popen[str]]:
     """The driver, its JVM and its workers, a group of processes of their own."""
-    command = [sys.executable, "-m", "tests.plugins.audit.on_spark.watching"]
+    command = [sys.executable, "-m", "audit_tests.on_spark.watching"]
     command += [world.address, str(world.directory), str(out), *flags]
     with (out / LOG).open("w") as log:
         process = subprocess.Popen(

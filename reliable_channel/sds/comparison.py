@@ -7,16 +7,13 @@ of the sync status; which messages differ, and how to get them, is not found out
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import ClassVar, Final
 
-from ..events import LogAgrees, LogDiffers
-from ..log.log import MessageLog
-from ..log.root import SECOND_MS, LogRoot
-from ..message import Message
-from ..references.joining import Joining
-
-if TYPE_CHECKING:
-    from .reconciliation import Reconciliation
+from .events import LogAgrees, LogDiffers
+from .log.log import MessageLog
+from .log.root import SECOND_MS, LogRoot
+from .message import Message
+from .references.joining import Joining
 
 STABLE_MS: Final = 300_000
 """Messages that entered the log later are not compared: as long as missing ones are waited for."""
@@ -48,18 +45,11 @@ class _Suspect:
 class LogComparison:
     """What the roots of others say of the own log."""
 
-    def __init__(
-        self,
-        log: MessageLog,
-        joining: Joining,
-        *,
-        stable_ms: int = STABLE_MS,
-        reconciliation: "Reconciliation | None" = None,
-    ) -> None:
-        self.stable_ms = stable_ms
-        """Messages that entered the log later are not part of own roots."""
-        self._reconciliation = reconciliation
-        self._sample_ms = stable_ms // SAMPLES
+    stable_ms: ClassVar[int] = STABLE_MS
+    """Messages that entered the log later are not part of own roots."""
+
+    def __init__(self, log: MessageLog, joining: Joining) -> None:
+        self._sample_ms = self.stable_ms // SAMPLES
         self._log = log
         self._joining = joining
         self._samples: deque[tuple[int, int]] = deque()
@@ -80,6 +70,11 @@ class LogComparison:
     def different_from(self) -> tuple[str, ...]:
         """The participants whose logs differ from the own one and stay so."""
         return tuple(name for name, suspect in self._suspects.items() if suspect.is_confirmed)
+
+    @property
+    def repair_failed(self) -> bool:
+        """True if no participant could repair the difference."""
+        return False
 
     def root(self, now_ms: int) -> LogRoot | None:
         """The root for the next sync message; None while there is nothing to compare."""
@@ -116,15 +111,10 @@ class LogComparison:
         was_different = bool(self.different_from)
         here = self._log.sums.root(root.start, root.end)
         if here == root:
-            self._differing_since_ms = None
             self._suspects.pop(sync.sender_id, None)
-            if self._reconciliation is not None:
-                self._reconciliation.agrees(now_ms, all_agree=not self._suspects)
+            self._agrees(now_ms)
         else:
-            self._suspect(sync.sender_id, root, lamport, now_ms)
-            if self._reconciliation is not None:
-                alike = sum(other.root == root for other in self._suspects.values())
-                self._reconciliation.differs(root, here, now_ms, alike)
+            self._differs(sync.sender_id, root, here, lamport, now_ms)
         if root.start > self.start:
             self._asked_start = root.start
         self._clear(now_ms)
@@ -141,7 +131,14 @@ class LogComparison:
         """The second from which on this participant wants all messages and can compare them."""
         return max(self._log.sums.start, -(-self._joining.wanted_from // SECOND_MS))
 
-    def _suspect(self, sender_id: str, root: LogRoot, lamport: int, now_ms: int) -> None:
+    def _agrees(self, now_ms: int) -> None:
+        """Take note that a log is equal."""
+        self._differing_since_ms = None
+
+    def _differs(
+        self, sender_id: str, root: LogRoot, here: LogRoot, lamport: int, now_ms: int
+    ) -> None:
+        """Take note of a log with `root` where the own one has `here`."""
         if self._differing_since_ms is None:
             self._differing_since_ms = now_ms
         before = self._suspects.pop(sender_id, None)

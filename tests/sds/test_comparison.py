@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reliable_channel.sds import SPEC, CoreLimits, SdsProtocol
-from reliable_channel.sds.adaptive.comparison import (
+from reliable_channel.sds.comparison import (
     FORGET_MS,
     MAX_SUSPECTS,
     OVERTAKEN_MS,
@@ -20,7 +20,7 @@ from reliable_channel.sds.options import JS_WAKU
 from reliable_channel.sds.profile import NIM
 from tests import inside
 
-from ..world import (
+from .world import (
     CODEC,
     MINUTE,
     NOW_MS,

@@ -1,7 +1,7 @@
 """Random changes of journals: by columns they say what they say by rows, or are left to the rows.
 
 Of whole journals one line, one value, one SDS message or some bytes are changed, once or twice.
-For as long as you like: `python -m tests.plugins.audit.on_spark.columns_fuzzed --seconds 600`.
+For as long as you like: `python -m audit_tests.on_spark.columns_fuzzed --seconds 600`.
 """
 
 from __future__ import annotations

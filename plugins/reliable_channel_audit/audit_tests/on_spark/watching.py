@@ -1,6 +1,6 @@
 """A driver in a process of its own, which a test may kill: a Store and growing journals as streams.
 
-`python -m tests.plugins.audit.on_spark.watching NODE JOURNALS OUT [--last]` writes messages to
+`python -m audit_tests.on_spark.watching NODE JOURNALS OUT [--last]` writes messages to
 `OUT/stored` and notices to `OUT/notices`, each with a checkpoint, and prints a line for each batch.
 It goes on until it is killed; with `--last` until all that is there now is read.
 """

@@ -50,7 +50,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @contextmanager
 def begun(where: str, what: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
-    module = "tests.plugins.audit.on_spark.far_away"
+    module = "audit_tests.on_spark.far_away"
     process = subprocess.Popen(
         [sys.executable, "-m", module, where, what, str(directory)],
         env=ENVIRONMENT,
