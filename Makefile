@@ -2,7 +2,7 @@
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-VENV   := .venv
+VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SPARK_READY := $(VENV)/.spark-ready
@@ -56,8 +56,9 @@ lint: $(READY) ## ruff, the arrows of the design, and that the tests mirror the 
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m tests.mirror
 
-types: $(READY) ## mypy --strict
+types: $(READY) $(RELEASE_READY) ## mypy --strict, and pyright on what users import
 	@$(BIN)/mypy
+	@$(BIN)/pyright --pythonpath $(BIN)/python
 
 size: $(READY) ## lines, statements and files of each room, pages, make targets
 	@$(BIN)/python -m tests.size

@@ -83,7 +83,8 @@ class HttpsResolver:
         return texts_in(wire)
 
     async def _post(self, question: bytes) -> bytes:
-        headers = dict.fromkeys(("accept", "content-type"), "application/dns-message")
+        kind = "application/dns-message"
+        headers = {"accept": kind, "content-type": kind}
         received = b""
         async with (
             httpx.AsyncClient(transport=self._transport, timeout=LOOKUP_S) as client,
