@@ -145,8 +145,8 @@ def run() -> NoReturn:
                 status = end.code
     except SystemExit as end:
         status = end.code
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
         status = ExitCode.DEFECT
     _leave(status)
 
