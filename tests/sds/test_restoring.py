@@ -344,7 +344,7 @@ def test_a_log_on_disk_is_bounded_in_bytes_too() -> None:
 
 
 def test_a_clock_set_back_meanwhile_holds_up_nothing() -> None:
-    # Found by `reliable_channel_lab.sim`: plugins/reliable_channel_lab/tests/sim/regressions.py.
+    # Found by `reliable_channel_lab.sim`: lab_tests/sim/regressions.py.
     kept = Kept("bob")
     bob = kept.begin()
     bob.receive(forge("waits", after=["never comes"]), NOW_MS)
