@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
-from ..changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, Table
+from ..changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, typed_table
 
 SECOND_MS: Final = 1_000
 MAX_SECONDS: Final = 5_000
@@ -26,9 +26,15 @@ SHORT_BYTES: Final = 8
 not repaired in this way, and nothing else happens."""
 _SUM_BYTES: Final = 32
 _MODULUS: Final = 1 << 8 * _SUM_BYTES
-LOG_SUMS: Final = Table(
-    "log_sums", (("second", "INTEGER"), ("messages", "INTEGER"), ("hashes", "BLOB"))
-)
+
+
+class _SumRow(NamedTuple):
+    second: int
+    messages: int
+    hashes: bytes
+
+
+LOG_SUMS: Final = typed_table("log_sums", _SumRow)
 SUMMED_FROM: Final = "summed_from"
 """The row of `CHANNEL` with the second from which on all messages are counted."""
 
@@ -118,9 +124,7 @@ class LogSums:
     def restore(self, rows: Sequence[Row], start: int) -> None:
         """Begin with the sums from before a restart, of the messages from second `start` on."""
         self.start = start
-        for second, count, hashes in rows:
-            assert isinstance(second, int) and isinstance(count, int)
-            assert isinstance(hashes, bytes)
+        for second, count, hashes in LOG_SUMS.read(rows):
             self._sums[second] = count, int.from_bytes(hashes)
         self._seconds = sorted(self._sums)
 
