@@ -132,7 +132,9 @@ def _parked(rows: Sequence[Row], listen_to: Sequence[WireProfile]) -> Iterator[P
         codec = next((p.codec for p in listen_to if p.codec.recognises(data)), None)
         try:
             if codec is not None:
-                yield ParkedMessage(codec.decode(data), data, retrieval_hint, arrived_ms, set())
+                yield ParkedMessage(
+                    codec.decode(data), data, retrieval_hint, arrived_ms=arrived_ms, unmet=set()
+                )
         except CodecError:
             # It was read before, by a version that was less strict: it must come again.
             continue

@@ -55,17 +55,23 @@ LOST: Final = typed_table("lost_messages", _Lost)
 
 
 @dataclass(slots=True)
-class ParkedMessage:
-    """A message that waits for others."""
+class ArrivedMessage:
+    """A message on its way to the log."""
 
     message: Message
     data: bytes
     """The message as received, for SDS-R."""
     retrieval_hint: bytes | None
+    lost: list[HistoryEntry] = field(default_factory=list)
+    """Dependencies that it does not wait for any more."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ParkedMessage(ArrivedMessage):
+    """A message that waits for others."""
+
     arrived_ms: int
     unmet: set[str]
-    lost: list[HistoryEntry] = field(default_factory=list)
-    """Dependencies that it stopped waiting for."""
     size_bytes: int = 0
     """Memory charged while it waits."""
 
