@@ -177,7 +177,7 @@ class BaseTransport:
         """Do nothing: a subscription never seems dead."""
 
     async def handed_over(self) -> None:
-        """Return at once: what was published needs nobody any more."""
+        """Return at once: a published message needs this transport no longer."""
 
     def nodes(self) -> tuple[NodeHealth, ...]:
         """Report no node."""
