@@ -25,13 +25,13 @@ from ..sds.log.entry import LogEntry
 from ..sds.log.log import MessageLog
 
 
-class _Pending(NamedTuple):
+class _PendingRow(NamedTuple):
     number: int
     message_id: str
     event: str
 
 
-PENDING_EVENTS: Final = typed_table("unconfirmed", _Pending)
+PENDING_EVENTS: Final = typed_table("unconfirmed", _PendingRow)
 """In the order of emission. A message's content is in the log."""
 
 PENDING_EVENTS_LIMIT: Final = 100_000

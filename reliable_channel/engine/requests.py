@@ -19,14 +19,14 @@ class _RequestRow(NamedTuple):
     message_ids: str
 
 
-class _Progress(NamedTuple):
+class _RequestProgressRow(NamedTuple):
     request_id: str
     sent: int
     acknowledged: int
     failed: int
 
 
-class _Send(NamedTuple):
+class _SendRow(NamedTuple):
     idempotency_key: str
     number: int
     request_id: str
@@ -34,10 +34,10 @@ class _Send(NamedTuple):
 
 
 REQUESTS: Final = typed_table("requests", _RequestRow)
-REQUEST_PROGRESS: Final = typed_table("request_progress", _Progress)
+REQUEST_PROGRESS: Final = typed_table("request_progress", _RequestProgressRow)
 """Apart from the ids, which are written once: a long message has a hundred and a step for each.
 From the first step on."""
-SENDS: Final = typed_table("sends", _Send)
+SENDS: Final = typed_table("sends", _SendRow)
 _UUID_FIXED: Final = 0xF000 << 64 | 0xC000 << 48
 _UUID_VERSION_4: Final = 0x4000 << 64 | 0x8000 << 48
 KEYS_REMEMBERED: Final = 100_000

@@ -21,12 +21,12 @@ MAX_FALSE_POSITIVES: Final = 0.01
 acknowledges everything."""
 
 
-class _Heard(NamedTuple):
+class _ParticipantRow(NamedTuple):
     sender_id: str
     first_heard_ms: int
 
 
-PARTICIPANTS: Final = typed_table("participants", _Heard)
+PARTICIPANTS: Final = typed_table("participants", _ParticipantRow)
 
 
 class Participants:

@@ -49,20 +49,20 @@ def doubling(message: Unacknowledged) -> int:
     return max(message.interval_ms, min(message.interval_ms << doublings, MAX_MS))
 
 
-class _Outgoing(NamedTuple):
+class _OutgoingRow(NamedTuple):
     message_id: str
     data: bytes
 
 
-class _Progress(NamedTuple):
+class _RetryRow(NamedTuple):
     message_id: str
     attempts: int
     due_ms: int | None
     possible_acks: str
 
 
-OUTGOING: Final = typed_table("outgoing_messages", _Outgoing)
-OUTGOING_PROGRESS: Final = typed_table("outgoing_progress", _Progress)
+OUTGOING: Final = typed_table("outgoing_messages", _OutgoingRow)
+OUTGOING_PROGRESS: Final = typed_table("outgoing_progress", _RetryRow)
 """Apart from the messages, which are written once: they are a thousand times as long. From the
 first dispatch on."""
 

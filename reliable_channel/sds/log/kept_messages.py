@@ -12,21 +12,21 @@ from ..changes import Recorder, Row, typed_table
 from .differences import Assembled, Base, base_of, difference, restored
 
 
-class _Whole(NamedTuple):
+class _WholeRow(NamedTuple):
     message_id: str
     number: int
     data: bytes
 
 
-class _Difference(NamedTuple):
+class _DifferenceRow(NamedTuple):
     message_id: str
     number: int
     base: int | None
     data: bytes
 
 
-REPAIR_CACHE: Final = typed_table("repair_cache", _Whole)
-DIFFERENCES: Final = typed_table("repair_cache_differences", _Difference)
+REPAIR_CACHE: Final = typed_table("repair_cache", _WholeRow)
+DIFFERENCES: Final = typed_table("repair_cache_differences", _DifferenceRow)
 """`base` is the number of the message before."""
 MAX_GROUP: Final = 64
 """Messages of one group: the first one is 40 kB by default, which no other one may need longer."""
@@ -89,7 +89,7 @@ class KeptMessages:
         """Begin with what was written before a restart; return the messages, the oldest first."""
         messages: dict[str, bytes] = {}
         by_number: dict[int, tuple[str, _Group]] = {}
-        rows = [_Difference(*row[:2], None, row.data) for row in REPAIR_CACHE.read(whole)]
+        rows = [_DifferenceRow(*row[:2], None, row.data) for row in REPAIR_CACHE.read(whole)]
         rows += DIFFERENCES.read(differences)
         for message_id, number, base, data in sorted(rows, key=attrgetter("number")):
             group: _Group = {}

@@ -25,14 +25,14 @@ MAX_NAMED: Final = 200
 is said."""
 
 
-class _Parked(NamedTuple):
+class _ParkedRow(NamedTuple):
     message_id: str
     arrived_ms: int
     retrieval_hint: bytes | None
     data: bytes
 
 
-class _Lost(NamedTuple):
+class _LostRow(NamedTuple):
     message_id: str
     sender_id: str | None
     retrieval_hint: bytes | None
@@ -48,10 +48,10 @@ class MissingRow(NamedTuple):
     referrer_id: str
 
 
-PARKED: Final = typed_table("parked_messages", _Parked)
+PARKED: Final = typed_table("parked_messages", _ParkedRow)
 """What each waits for follows from its causal history and the two tables below."""
 MISSING: Final = typed_table("missing_messages", MissingRow)
-LOST: Final = typed_table("lost_messages", _Lost)
+LOST: Final = typed_table("lost_messages", _LostRow)
 
 
 @dataclass(slots=True)

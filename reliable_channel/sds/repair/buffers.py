@@ -22,7 +22,7 @@ from ..timetable import OwnedTimetable, Timetable
 from .budget import RepairBudget
 
 
-class _Request(NamedTuple):
+class _RepairRequestRow(NamedTuple):
     message_id: str
     sender_id: str | None
     retrieval_hint: bytes | None
@@ -33,13 +33,13 @@ class _Request(NamedTuple):
     referrer_id: str
 
 
-class _Response(NamedTuple):
+class _RepairResponseRow(NamedTuple):
     message_id: str
     t_resp_ms: int
 
 
-REPAIR_REQUESTS: Final = typed_table("repair_requests", _Request)
-REPAIR_RESPONSES: Final = typed_table("repair_responses", _Response)
+REPAIR_REQUESTS: Final = typed_table("repair_requests", _RepairRequestRow)
+REPAIR_RESPONSES: Final = typed_table("repair_responses", _RepairResponseRow)
 MAX_REST: Final = 10
 """The longest rest of a request without an answer, in units of t_max: 20 minutes by default."""
 
