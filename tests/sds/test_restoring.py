@@ -242,7 +242,7 @@ def test_logs_are_compared_whole_after_a_restart() -> None:
         key = (NOW_MS + number * 700 * (-1) ** number, f"m{number:03}")
         core.receive(forge(key[1], lamport=key[0]), NOW_MS)
         kept.write(core)
-        whole.add(key)
+        whole.change(key, 1)
         if number % 7 == 0:
             core = kept.begin()
         assert core.log.sums.start == 0

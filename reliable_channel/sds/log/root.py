@@ -99,13 +99,24 @@ class LogSums:
         self._before: list[_Sum] = [_NOTHING]
         """Of the first 0, 1, 2, … seconds together, as far as they were needed and still hold."""
 
-    def add(self, key: LogKey) -> None:
-        """A message entered the log."""
-        self._change(key, 1)
-
-    def remove(self, key: LogKey) -> None:
-        """A message was taken out."""
-        self._change(key, -1)
+    def change(self, key: LogKey, sign: int) -> None:
+        """A message entered the log (1), or was taken out (-1)."""
+        self.changes += 1
+        second = key[0] // SECOND_MS
+        if second < self.start:
+            return
+        if (sums := self._sums.get(second)) is None:
+            sums = _NOTHING
+            insort(self._seconds, second)
+        count = sums[0] + sign
+        total = (sums[1] + sign * int.from_bytes(key_hash(key))) % _MODULUS
+        self._sums[second] = count, total
+        if self._recorder.records:
+            self._recorder.put(LOG_SUMS, second, count, total.to_bytes(_SUM_BYTES))
+        if len(self._before) > 1:
+            del self._before[self._place(second) + 1 :]
+        if len(self._seconds) > self.max_seconds:
+            self.forget_until(self._seconds[self.max_seconds // 10] * SECOND_MS)
 
     def forget_until(self, lamport_timestamp: int) -> None:
         """A message with this timestamp, and older ones, are in the log no more, or not counted."""
@@ -156,24 +167,6 @@ class LogSums:
         while len(before) <= place:
             count, total = self._sums[self._seconds[len(before) - 1]]
             before.append((before[-1][0] + count, before[-1][1] + total))
-
-    def _change(self, key: LogKey, sign: int) -> None:
-        self.changes += 1
-        second = key[0] // SECOND_MS
-        if second < self.start:
-            return
-        if (sums := self._sums.get(second)) is None:
-            sums = _NOTHING
-            insort(self._seconds, second)
-        count = sums[0] + sign
-        total = (sums[1] + sign * int.from_bytes(key_hash(key))) % _MODULUS
-        self._sums[second] = count, total
-        if self._recorder.records:
-            self._recorder.put(LOG_SUMS, second, count, total.to_bytes(_SUM_BYTES))
-        if len(self._before) > 1:
-            del self._before[self._place(second) + 1 :]
-        if len(self._seconds) > self.max_seconds:
-            self.forget_until(self._seconds[self.max_seconds // 10] * SECOND_MS)
 
     def _place(self, second: int) -> int:
         return bisect_left(self._seconds, second)
