@@ -56,14 +56,14 @@ def from_the_network(site: Path) -> Iterator[str]:
 
 def search_guides_first(index: Path) -> None:
     """Leave members of classes and rows of results out of the search index."""
-    search = json.loads(index.read_text())
+    search = json.loads(index.read_text(encoding="utf-8"))
     search["items"] = [
         item
         for item in search["items"]
         if not item["location"].startswith(("tables.html#", "compat-tests.html#"))
         and (item["level"] <= 2 or not item["location"].startswith("api/"))
     ]
-    index.write_text(json.dumps(search))
+    index.write_text(json.dumps(search), encoding="utf-8")
 
 
 def main() -> None:
