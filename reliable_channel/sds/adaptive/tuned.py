@@ -1,4 +1,4 @@
-"""The collaborators of a participant that tunes itself: those of LIP 109, told by a `Tuner`."""
+"""Collaborators of a self-tuning participant: those of LIP 109, each led by a `Tuner`."""
 
 from collections.abc import Callable
 from typing import ClassVar

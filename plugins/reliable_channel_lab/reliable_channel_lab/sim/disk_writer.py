@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from reliable_channel.engine.driver import Wake
-from reliable_channel.engine.steps import WRITE_DELAY_MS
+from reliable_channel.engine.steps import WRITE_DELAY_MS, Wake
 from reliable_channel.sds.changes import Changes
 from reliable_channel.state import StateError
 

@@ -37,10 +37,10 @@ class Process(Generic[C]):
         if driver.journal is not None:
             goes_on = saved is not None and is_restart(saved)
             driver.journal.opened(driver.core, None if goes_on else listen_from_ms, now_ms)
-        driver.finish(now_ms)
+        driver.finish()
         if saved is not None:
-            for _ in engine.redeliver(saved.tables, now_ms):
-                driver.finish(now_ms)
+            for step in engine.redeliver(saved.tables, now_ms):
+                driver.end(step, now_ms)
             driver.when_written(driver.watch.repeated)
         self.catch_up(listen_from_ms)
 

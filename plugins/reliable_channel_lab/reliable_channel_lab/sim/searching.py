@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from reliable_channel.engine.backoff import Backoff
 from reliable_channel.engine.confirmation import SKEW_MS
-from reliable_channel.engine.driver import Wake
+from reliable_channel.engine.steps import Wake
 from reliable_channel.engine.store_queries import ByTime, Query
 
 from .driving import Driver
@@ -58,7 +58,7 @@ class Searcher:
                 for found in answer:
                     driver.take(found, from_store=True)
                 backoff.reset()
-            driver.finish(driver.now_ms())
+            driver.finish()
             if not queries.must_catch_up:
                 yield queries.tick_ms
         self.is_busy = False
