@@ -20,7 +20,7 @@ CLEAN: Final = (
     "reliable_channel/conversation",
 )
 """Rooms whose texts keep to every rule. `python -m tests.style ROOM` lists the rest of others."""
-OF_FIGURES: Final = {"implementations.md", "interop.md", "compat-tests.md", "pipeline.md"}
+OF_FIGURES: Final = {"interop.md", "compat-tests.md", "pipeline.md"}
 """Pages of results, which have a date."""
 PAGES: Final = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
