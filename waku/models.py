@@ -67,9 +67,9 @@ class WakuMessage:
 
     def __post_init__(self) -> None:
         if self.version is not None and not 0 <= self.version <= UINT32_MAX:
-            raise ValueError(f"version must be an unsigned 32-bit number, not {self.version}")
+            raise ValueError(f"version must be an unsigned 32-bit number (got {self.version})")
         if not -INT64_MAX - 1 <= self.timestamp <= INT64_MAX:
-            raise ValueError(f"timestamp must be a signed 64-bit number, not {self.timestamp}")
+            raise ValueError(f"timestamp must be a signed 64-bit number (got {self.timestamp})")
         _json.text(self.content_topic)
 
     def to_json(self) -> dict[str, str | int | bool]:
@@ -159,7 +159,7 @@ class StoreQuery:
             if len(digest) != HASH_BYTES:
                 raise ValueError(f"a hash or cursor has {HASH_BYTES} bytes, not {len(digest)}")
         if self.page_size is not None and self.page_size < 1:
-            raise ValueError(f"page_size must be at least 1, not {self.page_size}")
+            raise ValueError(f"page_size must be at least 1 (got {self.page_size})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def shard_for(content_topic: str | ContentTopic, num_shards: int) -> int:
         ValueError: `num_shards` is not between 1 and 65536.
     """
     if not 1 <= num_shards <= MAX_INDEX + 1:
-        raise ValueError(f"num_shards must be between 1 and {MAX_INDEX + 1}, not {num_shards}")
+        raise ValueError(f"num_shards must be between 1 and {MAX_INDEX + 1} (got {num_shards})")
     if isinstance(content_topic, str):
         content_topic = ContentTopic.parse(content_topic)
     digest = sha256(content_topic.application.encode() + content_topic.version.encode()).digest()

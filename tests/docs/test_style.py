@@ -16,6 +16,11 @@ CLEAN: Final = (
             "health_server hub options sds/errors sds/events sds/options"
         ).split()
     ),
+    *(
+        f"reliable_channel/_contracts/{name}.py"
+        for name in ("encryption", "finding", "repair_policies", "state_store")
+    ),
+    "reliable_channel/_plugins/hooks.py",
     "reliable_channel/cli",
     "reliable_channel/conversation",
 )
