@@ -23,6 +23,12 @@ CLEAN: Final = (
     "reliable_channel/_plugins/hooks.py",
     "reliable_channel/cli",
     "reliable_channel/conversation",
+    "plugins/pytest_reliable_channel/pytest_reliable_channel",
+    "plugins/reliable_channel_encryption/reliable_channel_encryption",
+    "plugins/reliable_channel_signing/reliable_channel_signing",
+    *(f"waku/{name}.py" for name in ("client", "errors", "hashing", "models", "topics")),
+    "waku/_api",
+    *(f"waku/p2p/{name}.py" for name in ("client", "events", "relay")),
 )
 """Rooms whose texts keep to every rule. `python -m tests.style ROOM` lists the rest of others."""
 OF_FIGURES: Final = {"interop.md", "compat-tests.md", "pipeline.md"}
