@@ -5,7 +5,7 @@
         walk.receive(name, texts_of(name))
     walk.records
 
-The owner of the key in the URL signs the root. Each other text stands under its own hash. So a
+The owner of the key in the URL signs the root; each other text stands under its own hash. So a
 resolver can withhold texts, and cannot change any.
 """
 
@@ -33,7 +33,7 @@ HASH_BYTES: Final = 16
 """A text's name is the beginning of its hash."""
 MAX_NAME: Final = 253
 MAX_TEXT: Final = 2_048
-"""Characters of a text. go-ethereum writes at most 370."""
+"""Characters of a text; go-ethereum writes at most 370."""
 MAX_LOOKUPS: Final = 500
 """Names of one walk: fleets have some twenty nodes, and a tree 13 branches a text."""
 MAX_TREES: Final = 8
@@ -88,9 +88,9 @@ class TreeWalk:
         self.records: list[NodeRecord] = []
         """Nodes found so far, each once."""
         self.problems: list[str] = []
-        """What could not be read, at most 20 texts. The rest is good all the same."""
+        """What could not be read, at most 20 texts; the rest is good all the same."""
         self.sequence: int | None = None
-        """Of the first tree. None until its root is read, and if its signature is wrong."""
+        """Of the first tree; None until its root is read, and if its signature is wrong."""
         self._first = TreeUrl.parse(url)
         self._trees = {self._first}
         self._lookups = 0
@@ -100,7 +100,7 @@ class TreeWalk:
         self._ask(_Wanted(self._first, None))
 
     def next_name(self) -> str | None:
-        """A name whose texts are needed. None if there is none at the moment.
+        """A name whose texts are needed; None if there is none at the moment.
 
         Every name that was given must come back through `receive` or `fail`.
         """

@@ -1,7 +1,7 @@
 """Node records (ENR, EIP-778): a signed list of what a node says of itself.
 
 Waku's keys in it (31/WAKU2-ENR): `multiaddrs`, `waku2` (the protocols served), `rs` and `rsv` (the
-cluster and its shards). What a record says is checked here. That it is true is not.
+cluster and its shards). What a record says is checked here; that it is true is not.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NodeRecord:
     """A node's newer record has a higher number."""
     peer_id: PeerId
     addresses: tuple[Multiaddr, ...]
-    """With the peer id at the end. IP and TCP port first, where it names them."""
+    """With the peer id at the end; IP and TCP port first, where it names them."""
     capabilities: Capability | None
     """None where the record does not name them: it may be no Waku node's."""
     cluster_id: int | None

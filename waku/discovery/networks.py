@@ -3,7 +3,7 @@
     find_network("logos.test")
     find_network("my-network.toml")
 
-The presets stand in `networks.toml`, with the commit they come from. None was tried live. A file of
+The presets stand in `networks.toml`, with the commit they come from; none was tried live. A file of
 one's own has the keys of one table there.
 """
 
@@ -42,9 +42,9 @@ class Network:
     name: str
     cluster_id: int
     num_shards: int | None = None
-    """Number of shards of automatic sharding. None where shards are chosen by hand."""
+    """Number of shards of automatic sharding; None where shards are chosen by hand."""
     shards: tuple[int, ...] = ()
-    """Static shards in use. The first is the default."""
+    """Static shards in use; the first is the default."""
     max_message_bytes: int = 150 * 1024
     """Limit of an encoded message."""
     rln: bool = False

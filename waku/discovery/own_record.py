@@ -1,4 +1,4 @@
-"""Writing the record of an own node (EIP-778, 31/WAKU2-ENR). `enr` reads those of others."""
+"""Writing the record of an own node (EIP-778, 31/WAKU2-ENR); `enr` reads those of others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def signed_record(
     shards: Iterable[int],
     sequence: int,
 ) -> str:
-    """Return `enr:…` of a node. The first IP address with TCP alone stands in `ip` and `tcp`.
+    """Return `enr:…` of a node; the first IP address with TCP alone stands in `ip` and `tcp`.
 
     Raises:
         InvalidInput: it would be longer than 300 bytes, or the key is not of secp256k1.
@@ -45,7 +45,7 @@ def signed_record(
 
 
 def _addresses(addresses: Sequence[Multiaddr]) -> dict[bytes, bytes]:
-    """T14: plain TCP in `ip` and `tcp`. The others in `multiaddrs`, without the peer id."""
+    """T14: plain TCP in `ip` and `tcp`; the others in `multiaddrs`, without the peer id."""
     pairs: dict[bytes, bytes] = {}
     multiaddrs = b""
     for address in addresses:

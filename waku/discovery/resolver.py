@@ -46,7 +46,7 @@ class SystemResolver:
     """The resolver of the operating system's configuration."""
 
     async def texts(self, name: str) -> list[str]:
-        """Return the TXT records. See `Resolver`."""
+        """Return the TXT records; see `Resolver`."""
         try:
             # Its default backend is that of the first event loop of the process.
             backend = dns.asyncbackend.get_backend(dns.asyncbackend.sniff())
@@ -68,13 +68,13 @@ class HttpsResolver:
     ) -> None:
         """Args:
         url: of the service, such as `https://cloudflare-dns.com/dns-query`, which js-waku asks.
-        transport: how to reach it. None for httpx's own.
+        transport: how to reach it; None for httpx's own.
         """
         self._url = url
         self._transport = transport
 
     async def texts(self, name: str) -> list[str]:
-        """Return the TXT records. See `Resolver`."""
+        """Return the TXT records; see `Resolver`."""
         query = dns.message.make_query(f"{name}.", "TXT", id=0)  # RFC 8484: 0, for caches
         try:
             wire = await self._post(query.to_wire())
@@ -104,7 +104,7 @@ async def read_tree(url: str, resolver: Resolver) -> TreeWalk:
 
     Raises:
         InvalidInput: the URL is not a tree's.
-        NodeUnreachable: no node was found. The message names the first reason.
+        NodeUnreachable: no node was found; the message names the first reason.
     """
     walk = TreeWalk(url)
     limiter = anyio.CapacityLimiter(AT_ONCE)
