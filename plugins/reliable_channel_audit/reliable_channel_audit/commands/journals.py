@@ -46,15 +46,15 @@ def journals(
         int | None,
         typer.Option(
             min=0,
-            help="Time that a message may be on its way (ms). Default: the time of a retry and a "
-            "repair, by the options of the participants.",
+            help="How long something may be on its way (ms); by default as long as a retry and a "
+            "repair take by the options of the participants.",
         ),
     ] = None,
     message: Annotated[
         str | None,
         typer.Option(
             metavar="ID",
-            help="Show the history of one message in all journals. 8 characters suffice.",
+            help="Show the life of a message across all journals instead; 8 characters will do.",
         ),
     ] = None,
     as_json: Annotated[
@@ -64,13 +64,13 @@ def journals(
         bool, typer.Option("--live", help="Judge journals while they grow, in this process.")
     ] = False,
     patience_s: Annotated[
-        float, typer.Option(min=1, help="Live: seconds until an open case is an alarm.")
+        float, typer.Option(min=1, help="Live: seconds until what is open is an alarm.")
     ] = PATIENCE_MS / 1000,
     every_s: Annotated[
-        float, typer.Option(min=0.1, help="Live: polling interval for the journals (s).")
+        float, typer.Option(min=0.1, help="Live: seconds between two looks at the journals.")
     ] = 2.0,
     window: Annotated[
-        int, typer.Option(min=100, help="Live: number of messages that are judged together.")
+        int, typer.Option(min=100, help="Live: messages that are judged together.")
     ] = WINDOW,
     listen: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Live: serve /metrics for Prometheus.")
@@ -82,7 +82,8 @@ def journals(
         str,
         typer.Option(
             metavar="FROM..TO",
-            help="Report: time range of the DAG (UTC, ISO 8601). Either end may be left out.",
+            help="Report: times (UTC, ISO 8601) between which the DAG is drawn; either may be "
+            "left out.",
         ),
     ] = "..",
     master: Annotated[
@@ -92,10 +93,10 @@ def journals(
     conf: Conf = None,
     partitions: Annotated[
         int | None,
-        typer.Option(min=1, help="Report: number of reading tasks. Default: one for 64 MiB."),
+        typer.Option(min=1, help="Report: tasks that read; one for 64 MiB by default."),
     ] = None,
     spark_log: Annotated[
-        bool, typer.Option("--spark-log", help="Report: print the log of Spark and Java.")
+        bool, typer.Option("--spark-log", help="Report: print all that Spark and Java log.")
     ] = False,
 ) -> None:
     """Print whether a channel kept its promises, from journals of its participants.
