@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from itertools import groupby
 from pathlib import Path
 from time import time_ns
 from typing import Any, Final, NamedTuple
 
 from ..columns.gathered import Times, gathered_part
-from ..columns.messages import Ids
+from ..columns.known import Known
 from ..columns.wire import NeedsRowReader
 from ..facts import uncollected
 from ..journals import DAMAGE, Group, Participant, Reading, group_of, is_closed, journal_files
@@ -56,12 +57,18 @@ def ingest(
         for path, row in same.items()
     }
     group, added = group_of(files, opened), 0
-    for participant in group.participants:
-        for path in map(Path, participant.paths):
-            if path in same or not is_closed(path):
-                continue
-            progress(path.name)
-            row = add_part(participant, path, directory)
+    new = {
+        (participant.channel_id, nth, participant.participant_id): (participant, path)
+        for participant in group.participants
+        for nth, path in enumerate(map(Path, participant.paths))
+        if path not in same and is_closed(path)
+    }
+    for channel_id, places in groupby(sorted(new), lambda place: place[0]):
+        known = Known()
+        for place in places:  # of one time one after the other, as they have the same messages
+            participant, path = new[place]
+            progress(f"{channel_id}: {path.name}")
+            row = add_part(participant, path, directory, known)
             for old in (rows.get(str(path)), rows.get(str(path).removesuffix(path.suffix))):
                 if old is not None and old["sha256"] != row["sha256"]:
                     remove(old, directory)
@@ -79,10 +86,10 @@ def parts(directory: Path) -> list[Row]:
     return sorted(found, key=lambda row: tuple(row[name] for name in names))
 
 
-def add_part(participant: Participant, path: Path, directory: Path) -> Row:
+def add_part(participant: Participant, path: Path, directory: Path, known: Known) -> Row:
     """Read a closed journal file, and write its tables; returns its row of `part`."""
     status, sha256 = path.stat(), _sha256(path)
-    found = read_part(participant, path)
+    found = read_part(participant, path, known)
     first_ms = found.times.first_ms
     row: Row = {
         "channel_id": participant.channel_id,
@@ -122,11 +129,11 @@ class ReadPart(NamedTuple):
     """Why columns do not understand it; None if they do."""
 
 
-def read_part(participant: Participant, path: Path) -> ReadPart:
+def read_part(participant: Participant, path: Path, known: Known) -> ReadPart:
     """Read a journal file, by columns or else by rows."""
     with uncollected():
         try:
-            part = gathered_part(path, Ids(), Ids())
+            part = gathered_part(path, known.ids, known.words, known)
             line = Reading(participant.channel_id, participant.participant_id).line(part.opened)
             if line.event != OPENED:
                 raise NeedsRowReader("not the beginning of a journal")

@@ -1,0 +1,76 @@
+"""Messages that were decoded before, so that the copies of other participants need not be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Final
+
+import numpy as np
+
+from .messages import Found, Ids, Messages, no_messages
+from .wire import Whole, ramps
+
+MAX_KNOWN: Final = 500_000
+"""Messages that are kept, in some 300 MB; then it begins anew."""
+
+
+class Known:
+    """The messages of a channel by the hashes of their copies. A hash covers the payload."""
+
+    def __init__(self) -> None:
+        self.ids, self.words = Ids(), Ids()
+        self._places: dict[str, int] = {}
+        self._codes: dict[bytes, int] = {}
+        self._messages = no_messages()
+
+    def places(self, hashes: Sequence[str | None]) -> Whole:
+        """Where messages are known; -1 where they are not."""
+        get = self._places.get
+        return np.fromiter((get(each or "", -1) for each in hashes), np.int64, len(hashes))
+
+    def add(self, hashes: Sequence[str], found: Found) -> None:
+        """Learn messages. Those with a retrieval hint that cannot be seen to be right are left out,
+        as each participant must look at them."""
+        messages = found.messages
+        if len(self._places) >= MAX_KNOWN:
+            self._places, self._codes, self._messages = {}, {}, no_messages()
+        self._codes.update(
+            zip(map(bytes.fromhex, hashes), messages.message_id.tolist(), strict=True)
+        )
+        is_wrong = np.array([self._codes.get(hint) != code for code, hint in messages.hints], bool)
+        unsure = np.zeros(len(hashes), bool)
+        unsure[found.hinted[is_wrong[found.hints]]] = True
+        new = {
+            each: place
+            for place, each in enumerate(hashes)
+            if not unsure[place] and each not in self._places
+        }
+        count = len(self._places)
+        self._places.update({each: count + nth for nth, each in enumerate(new)})
+        chosen = taken(messages, np.fromiter(new.values(), np.int64, len(new)))
+        self._messages = both(self._messages, chosen)
+
+    def with_known(self, found: Messages, places: Whole) -> Messages:
+        """Messages of lines of which some are known, at these places, and the others were found."""
+        is_known = places >= 0
+        every = both(found, taken(self._messages, places[is_known]))
+        order = np.empty(len(places), np.int64)
+        order[~is_known] = np.arange(len(places) - int(is_known.sum()))
+        order[is_known] = len(places) - int(is_known.sum()) + np.arange(int(is_known.sum()))
+        return taken(every, order)._replace(hints=found.hints)
+
+
+def taken(messages: Messages, places: Whole) -> Messages:
+    """Some messages, without hints."""
+    counts = messages.reference_counts
+    firsts = np.cumsum(counts) - counts
+    references = messages.references[ramps(firsts[places], counts[places])]
+    columns = (column[places] for column in messages[:9])
+    return Messages(*columns, references, [])
+
+
+def both(one: Messages, other: Messages) -> Messages:
+    """Messages one after the other."""
+    *columns, _ = zip(one, other, strict=True)
+    return Messages(*map(np.concatenate, columns), list(chain(one.hints, other.hints)))
