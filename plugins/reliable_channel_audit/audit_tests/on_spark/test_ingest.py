@@ -15,7 +15,10 @@ import typer
 from typer.testing import CliRunner
 
 from reliable_channel_audit.check import check
+from reliable_channel_audit.columns import reading
 from reliable_channel_audit.columns.gathered import gathered_part
+from reliable_channel_audit.columns.messages import Found, messages_of
+from reliable_channel_audit.columns.packing import Unpacked
 from reliable_channel_audit.journals import journal_files
 from reliable_channel_audit.plugin import register_commands
 from reliable_channel_audit.tables import ingest as ingesting
@@ -104,6 +107,29 @@ def test_parts_are_read_once_and_the_open_file_each_time(
     done, judged = run(journals, facts)
     assert (done.added, done.known) == (0, 15)
     assert {name for name, times in opened.items() if times > 1} == {"p000.jsonl"}
+    assert judged.verdict.holds
+
+
+def test_a_message_is_decoded_once_however_many_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each copy has a hash; those of one hash are one message on the wire."""
+    journals, decoded = tmp_path / "journals", list[int]()
+    write_group(journals, participants=6, messages=200)
+
+    def counting(unpacked: Unpacked, wire: Any, *others: Any) -> Found:
+        decoded.append(len(wire))
+        return messages_of(unpacked, wire, *others)
+
+    monkeypatch.setattr(reading, "messages_of", counting)
+    _, judged = run(journals, tmp_path / "facts")
+    copies = [
+        line["message_hash"]
+        for path in journal_files([journals])
+        for line in json_lines(path)
+        if line["event"] in ("wire_in", "wire_out")
+    ]
+    assert sum(decoded) == len(set(copies)) < len(copies) / 5
     assert judged.verdict.holds
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -66,11 +65,16 @@ def taken(messages: Messages, places: Whole) -> Messages:
     counts = messages.reference_counts
     firsts = np.cumsum(counts) - counts
     references = messages.references[ramps(firsts[places], counts[places])]
-    columns = (column[places] for column in messages[:9])
-    return Messages(*columns, references, [])
+    columns = {name: getattr(messages, name)[places] for name in _COLUMNS}
+    return messages._replace(**columns, references=references, hints=[])
 
 
 def both(one: Messages, other: Messages) -> Messages:
     """Messages one after the other."""
-    *columns, _ = zip(one, other, strict=True)
-    return Messages(*map(np.concatenate, columns), list(chain(one.hints, other.hints)))
+    names = (*_COLUMNS, "references")
+    columns = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in names}
+    return one._replace(**columns, hints=one.hints + other.hints)
+
+
+_COLUMNS: Final = Messages._fields[:-2]
+"""Those with a value for each message."""
