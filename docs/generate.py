@@ -25,9 +25,11 @@ def page() -> str:
 
 
 def _head() -> Iterator[str]:
-    yield "# Reference"
+    yield "# Options, events, errors"
     yield ""
-    yield "Made from the docstrings by `make docs`; a test holds it to them."
+    yield "From the docstrings, by `make docs`. Further pages of the reference:"
+    yield "[channels](api/channel.md), [plugin interfaces](api/spi.md), [`waku`](api/waku.md),"
+    yield "[Status bots](api/status.md) and [commands](api/commands.md). Other names are private."
 
 
 def _options() -> Iterator[str]:

@@ -22,7 +22,7 @@ PAGES: Final = (
     "start/install.md",
     "start/first-message.md",
     "start/tutorial.md",
-    "how-to/break-it.md",
+    "how-to/deploy.md",
 )
 """In the order in which a newcomer meets them."""
 

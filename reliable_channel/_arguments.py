@@ -117,8 +117,8 @@ def checked_transport(value: object) -> Transport | None:
     if value is None or (isinstance(value, Transport) and not isinstance(value, type)):
         return value
     raise ValueError(
-        f"`transport` must have the methods of reliable_channel.transport.Transport (got "
-        f"{_kind(value)}); give the address of a node as `node`"
+        f"`transport` must have the methods of reliable_channel.transport.Transport, as what is "
+        f"derived from BaseTransport has (got {_kind(value)}); give the address of a node as `node`"
     )
 
 

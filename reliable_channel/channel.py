@@ -60,7 +60,7 @@ from .sds.log.entry import LogEntry
 from .sds.profile import PROFILES
 from .state import Identity, StateStore
 from .transport.addresses import checked_addresses, default_content_topic
-from .transport.base import Transport, TransportError, has_store
+from .transport.base import Transport, TransportError
 from .transport.connect import embedded_transport, on_network
 from .transport.lossy import LossyTransport
 from .transport.pool import PoolTransport
@@ -169,7 +169,7 @@ class ReliableChannel(TypedChannel[bytes]):
         with resources_named(f"channel {channel_id!r} cannot be made"):
             self._transports = [] if transport is not None else self._make_transports()
         reached = [transport] if transport is not None else self._transports
-        if reached and not any(map(has_store, reached)):
+        if reached and not any(each.has_store for each in reached):
             self.options = given.without_store()
         self._policies = Policies(
             make_function(self._plugins, Kind.RETRY_POLICY, given.retry_policy),

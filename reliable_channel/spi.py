@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         StateVersionTooNew,
     )
     from .transport import (
+        BaseTransport,
         Batch,
         Envelope,
         NodeHealth,
@@ -95,7 +96,6 @@ if TYPE_CHECKING:
         TransportError,
         WakuFraming,
         WakuSettings,
-        has_store,
     )
     from .transport.addresses import default_content_topic, masked_address
 
@@ -171,6 +171,7 @@ _HOMES: Final = {
         "StateVersionTooNew",
     ),
     "transport": (
+        "BaseTransport",
         "Batch",
         "Envelope",
         "NodeHealth",
@@ -181,7 +182,6 @@ _HOMES: Final = {
         "TransportError",
         "WakuSettings",
         "WakuFraming",
-        "has_store",
     ),
     "transport.addresses": ("default_content_topic", "masked_address"),
 }
@@ -204,6 +204,7 @@ __all__ = [
     "WITHOUT_STORE",
     "Archive",
     "Arrival",
+    "BaseTransport",
     "Batch",
     "BloomFilterError",
     "BloomForm",
@@ -289,7 +290,6 @@ __all__ = [
     "default_content_topic",
     "err",
     "from_text",
-    "has_store",
     "hookimpl",
     "kind_of",
     "lazy_command",

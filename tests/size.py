@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[1]
 GENERATED: Final = "*_pb2.py*"
+MADE_PAGES: Final = re.compile(r"docs/(api/\w+|reference|tables|message-states|compat-tests)\.md")
+"""Pages that are made from code and results, or list the columns of its tables."""
 DEEP: Final = {"reliable_channel", "waku", "plugins"}
 """Folders whose subfolders are rooms."""
 
@@ -69,9 +71,12 @@ def report(root: Path, names: list[str]) -> Iterator[str]:
     for name, size in found:
         mean = size.lines / max(1, size.files)
         yield f"{name:45}{size.lines:9,}{size.statements:12,}{size.files:7,}{mean:6.0f}"
-    pages = [(root / name).read_text() for name in names if re.fullmatch(r"docs/.*\.md", name)]
+    pages = [name for name in names if re.fullmatch(r"docs/.*\.md", name)]
+    written = [(root / name).read_text() for name in pages if not MADE_PAGES.fullmatch(name)]
     targets = re.findall(r"^[a-z-]+:.*##", (root / "Makefile").read_text(), re.MULTILINE)
-    yield f"{len(pages)} pages with {sum(len(page.split()) for page in pages):,} words"
+    words = sum(len(page.split()) for page in written)
+    made = len(pages) - len(written)
+    yield f"{len(written)} written pages with {words:,} words, {made} generated"
     yield f"{len(targets)} make targets"
 
 

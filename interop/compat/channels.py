@@ -49,9 +49,14 @@ class NodeTransport(WakuTransport):
     ) -> None:
         http = httpx.ASGITransport(app=node.app)
         super().__init__(IN_PROCESS, settings, http_transport=http)
-        self.has_store = has_store
+        self._has_store = has_store
         self._node = node
         self._messaging = messaging
+
+    @property
+    def has_store(self) -> bool:
+        """True if the node's configuration has a Store."""
+        return self._has_store
 
     async def publish(self, envelope: Envelope) -> None:
         """Publish where another node follows the topic.

@@ -129,8 +129,9 @@ class RunningNode:
                 return self.node.agent
             case "MyMultiaddresses":
                 addresses = self.node.libp2p_addresses
-                announced = host_and_port(addresses[0])[0] if addresses else ""
-                # nwaku announces one interface, also where it listens on all of them.
+                # nwaku announces one interface, also where it listens on all of them. Loopback is
+                # the last, and the one that the stand-in's containers reach.
+                announced = host_and_port(addresses[-1])[0] if addresses else ""
                 return ",".join(one for one in addresses if host_and_port(one)[0] == announced)
             case "MyPeerId":
                 return self.node.peer_id

@@ -1,4 +1,4 @@
-"""Signed senders: what proves the `sender_id` of a message (docs/signing.md).
+"""Signed senders: what proves the `sender_id` of a message (docs/encryption.md).
 
 The channel imposes no scheme: it is given an object that signs and verifies bytes. The package
 `reliable-channel-signing` has one with Ed25519.

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from functools import partial
 from typing import Final
 
 import anyio
@@ -44,15 +43,15 @@ class PluginTransport:
         self.publish = owner.coroutine(self._limited("publish", inner.publish))
         self.receive = owner.coroutine(inner.receive)
         self.by_hash = owner.coroutine(self._limited("by_hash", inner.by_hash))
-        self.renew = owner.function(partial(base.renew, inner))
-        self.handed_over = owner.coroutine(partial(base.handed_over, inner))
-        self.nodes = owner.function(partial(base.nodes_of, inner))
-        self.nodes_changed = owner.coroutine(partial(base.nodes_changed, inner))
+        self.renew = owner.function(inner.renew)
+        self.handed_over = owner.coroutine(inner.handed_over)
+        self.nodes = owner.function(inner.nodes)
+        self.nodes_changed = owner.coroutine(inner.nodes_changed)
 
     @property
     def has_store(self) -> bool:
         """True if the plugin's transport has a Store."""
-        return base.has_store(self._inner)
+        return self._inner.has_store
 
     @property
     def mislabelled(self) -> int:

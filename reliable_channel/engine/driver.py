@@ -6,7 +6,6 @@ events, how it wakes its tasks, and how it keeps time.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from enum import IntFlag
 from typing import Generic, TypeVar
 
 from ..events import AnyEvent
@@ -15,25 +14,12 @@ from .engine import Engine
 from .logged import Logged
 from .outbox import Item
 from .requests import Accepted
-from .steps import Step
+from .steps import Step, Wake
 from .sync_core import Arrival
 from .translation import EncryptedDelivery
 
 M = TypeVar("M")
 """A message of the transport, as it arrived."""
-
-
-class Wake(IntFlag):
-    """A task that a step gives something to do."""
-
-    SEND = 1
-    """Messages wait for the transport."""
-    WRITE = 2
-    """Steps wait for the disk."""
-    DECRYPT = 4
-    """Delivered contents wait to be decrypted."""
-    FETCH = 8
-    """There is something to ask Store for."""
 
 
 class Driver(ABC, Generic[M]):
@@ -58,34 +44,36 @@ class Driver(ABC, Generic[M]):
     ) -> Accepted:
         """Accept a message; `segments` is what `Engine.split` made of the payload."""
         now_ns = self.now_ns()
-        accepted = self.engine.send(segments, now_ns, idempotency_key)
+        accepted, step = self.engine.send(segments, now_ns, idempotency_key)
         self.note_sent(payload, accepted)
-        self.finish(now_ns // 1_000_000)
+        self.end(step, now_ns // 1_000_000)
         return accepted
 
     def send_ephemeral(self, content: bytes) -> str:
         """Accept an ephemeral message; return its id."""
         now_ns = self.now_ns()
-        message_id = self.engine.send_ephemeral(content, now_ns)
-        self.finish(now_ns // 1_000_000)
+        message_id, step = self.engine.send_ephemeral(content, now_ns)
+        self.end(step, now_ns // 1_000_000)
         return message_id
 
     def cancel(self, message_ids: Sequence[str]) -> bool:
         """Stop publishing and retrying a request; return True if it was pending."""
-        was_pending = self.engine.cancel(message_ids)
-        self.finish()
+        now_ms = self.now_ms()
+        was_pending, step = self.engine.cancel(message_ids, now_ms)
+        self.end(step, now_ms)
         return was_pending
 
     def confirm(self, event: AnyEvent) -> None:
         """The application has handled an event."""
-        if self.engine.confirm(event):
+        now_ms = self.now_ms()
+        if (step := self.engine.confirm(event, now_ms)) is not None:
             self.note_confirmed(event)
-            self.finish()
+            self.end(step, now_ms)
 
     def emit(self, event: AnyEvent) -> None:
         """Emit an event of the owner, after those that wait to be written."""
-        self.engine.emit(event)
-        self.finish()
+        now_ms = self.now_ms()
+        self.end(self.engine.emit(event, now_ms), now_ms)
 
     # -- from the transport and from Store ---------------------------------------------------------
 
@@ -100,7 +88,7 @@ class Driver(ABC, Generic[M]):
     ) -> Arrival:
         """Take a message that arrived; `data` is its payload, decrypted."""
         now_ms = self.now_ms()
-        arrival = self.engine.receive(
+        arrival, step = self.engine.receive(
             data,
             now_ms,
             message_hash=message_hash,
@@ -108,67 +96,60 @@ class Driver(ABC, Generic[M]):
             from_store=from_store,
         )
         self.note_received(data, arrived, arrival, now_ms, from_store=from_store)
-        self.finish(now_ms)
+        self.end(step, now_ms)
         return arrival
 
     def decrypted(self, delivery: EncryptedDelivery, content: bytes) -> None:
         """The content of a delivered message is decrypted."""
         now_ms = self.now_ms()
-        self.engine.decrypted(delivery, content, now_ms)
-        self.finish(now_ms)
+        self.end(self.engine.decrypted(delivery, content, now_ms), now_ms)
 
     def undecryptable(self, delivery: EncryptedDelivery, reason: str) -> None:
         """The content of a delivered message cannot be decrypted."""
-        self.engine.undecryptable(delivery, reason)
-        self.finish()
+        now_ms = self.now_ms()
+        self.end(self.engine.undecryptable(delivery, reason, now_ms), now_ms)
 
     def in_store(self, message_hashes: Iterable[bytes]) -> None:
         """Store was seen to have these messages."""
-        for message_hash in message_hashes:
-            self.engine.in_store(message_hash)
-        self.finish()
+        now_ms = self.now_ms()
+        self.end(self.engine.in_store(message_hashes, now_ms), now_ms)
 
     def store_checked(self, reached_ns: int) -> None:
         """A look for own messages went through what was stamped up to `reached_ns`."""
         now_ms = self.now_ms()
-        self.engine.store_checked(reached_ns, now_ms)
-        self.finish(now_ms)
+        self.end(self.engine.store_checked(reached_ns, now_ms), now_ms)
 
     # -- to the transport --------------------------------------------------------------------------
 
     def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int) -> None:
         """The transport took a message."""
         now_ms = self.now_ms()
-        self.engine.dispatched(item, message_hash, timestamp_ns, now_ms)
-        self.finish(now_ms)
+        self.end(self.engine.dispatched(item, message_hash, timestamp_ns, now_ms), now_ms)
 
     def refused(self, outgoing: Outgoing, reason: str) -> None:
         """A message will never go out."""
-        self.engine.refused(outgoing, reason)
-        self.finish()
+        now_ms = self.now_ms()
+        self.end(self.engine.refused(outgoing, reason, now_ms), now_ms)
 
     # -- turns -------------------------------------------------------------------------------------
 
     def on_deadline(self, now_ms: int) -> None:
         """Do all that is due."""
-        self.engine.on_deadline(now_ms)
-        self.finish(now_ms)
+        self.end(self.engine.on_deadline(now_ms), now_ms)
 
-    def finish(self, now_ms: int | None = None) -> None:
-        """End a step: show what is due, wake what has something to do, plan the next deadline."""
-        engine = self.engine
-        if now_ms is None:
-            now_ms = self.now_ms()
-        if steps := engine.end_step(now_ms):
-            self.release(steps, now_ms)
-        if engine.unwritten and engine.unwritten.wakes_writer:
-            self.wake(Wake.WRITE)
-        if engine.to_decrypt:
-            self.wake(Wake.DECRYPT)
-        if (due_ms := engine.next_deadline_ms()) is not None:
-            self.ring_at(due_ms, now_ms)
-        if not engine.queries.is_idle:
-            self.wake(Wake.FETCH)
+    def finish(self) -> None:
+        """End a step of what no input did: messages were taken, or Store was asked."""
+        now_ms = self.now_ms()
+        self.end(self.engine.step(now_ms), now_ms)
+
+    def end(self, step: Step, now_ms: int) -> None:
+        """Show what is due, wake what has something to do, plan the next deadline."""
+        if step.is_due:
+            self.release((step,), now_ms)
+        for wake in step.wakes:
+            self.wake(wake)
+        if step.due_ms is not None:
+            self.ring_at(step.due_ms, now_ms)
 
     def release(self, steps: Iterable[Step], now_ms: int) -> None:
         """Show the events of steps that are due, and have their messages sent."""
@@ -193,13 +174,13 @@ class Driver(ABC, Generic[M]):
         """See that `on_deadline` is called at `due_ms`."""
 
     def note_sent(self, payload: bytes, accepted: Accepted) -> None:
-        """A message was accepted, and its step has not ended."""
+        """A message was accepted, and nothing of its step is shown yet."""
 
     def note_confirmed(self, event: AnyEvent) -> None:
-        """An event was confirmed, and its step has not ended."""
+        """An event was confirmed, and nothing of its step is shown yet."""
 
     @abstractmethod
     def note_received(
         self, data: bytes, arrived: M, arrival: Arrival, now_ms: int, *, from_store: bool
     ) -> None:
-        """A message was received, and its step has not ended."""
+        """A message was received, and nothing of its step is shown yet."""

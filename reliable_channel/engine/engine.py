@@ -1,8 +1,8 @@
 """One participant of a channel, between its application and its transport.
 
-Each input takes the time. After one or several of them the owner calls `end_step`, emits what is
-due, and broadcasts what `take` hands out. With state, a step is due once it is written: the owner
-writes what `begin_write` hands out and reports with `end_write`.
+Each input takes the time and returns its step. The owner emits the events of a step that is due,
+wakes the tasks that it names, and broadcasts what `take` hands out. With state, a step is due once
+it is written: the owner writes what `begin_write` hands out and reports with `end_write`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ from ..events import (
 from ..explanation import Explanation
 from ..options import ChannelOptions
 from ..sds.agenda import Agenda
-from ..sds.changes import CHANNEL, NO_CHANGES, NO_RECORDER, Changes, Recorder, Tables, Value
+from ..sds.changes import CHANNEL, NO_RECORDER, Changes, Recorder, Tables, Value
 from ..sds.events import Outgoing, OutgoingKind, RepairRequested
 from ..sds.recent_set import RecentSet
 from ..sds.statistics import SdsStatistics
@@ -48,7 +48,7 @@ from .requests import (
 )
 from .segments import FORM, segmentation_of
 from .statistics import TransportCounters
-from .steps import Step, UnwrittenSteps
+from .steps import Step, UnwrittenSteps, Wake
 from .store_queries import StoreQueries
 from .sync_core import Arrival, Outcome, SyncCore, Withdrawing
 from .translation import EncryptedDelivery, Translation
@@ -186,14 +186,16 @@ class Engine:
         self._rate_limited_until_ms = 0
         self._handled = RecentSet[bytes](HANDLED_HASHES)
         self._events: list[AnyEvent | Logged] = []
-        self._accepted: Accepted | None = None
         self._echoes = 0
         self._cancelled = RecentSet[str](CANCELLED_REMEMBERED)
 
     # -- the beginning -----------------------------------------------------------------------------
 
     def begin(self, saved: Saved | None, now_ms: int) -> int:
-        """Go on as before a restart, or join the conversation; return from when (ms) to listen."""
+        """Go on as before a restart, or join the conversation; return from when (ms) to listen.
+
+        Call `step` next, and then iterate over `redeliver` if there was a restart.
+        """
         window_start_ms = now_ms - self._options.query_on_connect_window_ms
         if saved is not None:
             self.core.restore(saved.tables, saved.newest, now_ms)
@@ -208,7 +210,7 @@ class Engine:
             self.core.join(now_ms, wanted_from=wanted_from_ms, presume_ms=JOINING_MS)
         if saved is not None:
             if (lacks := saved.rolled_back) is not None:
-                self.emit(StateRolledBack(lacks.reason, lacks.missing_writes))
+                self._events.append(StateRolledBack(lacks.reason, lacks.missing_writes))
             self._requests.restore(
                 saved.tables.get(REQUESTS.name, ()),
                 saved.tables.get(REQUEST_PROGRESS.name, ()),
@@ -217,13 +219,13 @@ class Engine:
             self._idempotency.restore(saved.tables.get(SENDS.name, ()))
         return max(window_start_ms, wanted_from_ms)
 
-    def redeliver(self, tables: Tables, now_ms: int) -> Iterator[None]:
-        """Emit again what was not confirmed before a restart; end a step after each."""
+    def redeliver(self, tables: Tables, now_ms: int) -> Iterator[Step]:
+        """Emit again what was not confirmed before a restart, a step for each."""
         for events in self._translation.again(
             tables.get(PENDING_EVENTS.name, ()), self.core.log, now_ms
         ):
             self._events += events
-            yield
+            yield self.step(now_ms)
 
     # -- from the application ----------------------------------------------------------------------
 
@@ -255,16 +257,20 @@ class Engine:
 
     def send(
         self, segments: Sequence[bytes], now_ns: int, idempotency_key: str | None = None
-    ) -> Accepted:
-        """Accept a message, unless one was under this key."""
+    ) -> tuple[Accepted, Step]:
+        """Accept a message, unless one was under this key.
+
+        `segments` are what `split` made of it; `check_writable` comes before.
+        """
+        now_ms = now_ns // 1_000_000
         if idempotency_key is not None and (accepted := self._idempotency.get(idempotency_key)):
-            return accepted
+            return accepted, self.step(now_ms)
         message_ids: list[str] = []
         logged: list[Logged] = []
         for segment in segments:
-            message_id = self.core.send(segment, now_ns // 1_000_000, timestamp_ns=now_ns)
+            message_id = self.core.send(segment, now_ms, timestamp_ns=now_ns)
             message_ids.append(message_id)
-            self._message_traces.accepted(message_id, now_ns // 1_000_000)
+            self._message_traces.accepted(message_id, now_ms)
             if self._notes_log:
                 logged += self._logged_own(message_id, message_ids[0])
         request_id = random_uuid(self._random.getrandbits(128))
@@ -273,10 +279,9 @@ class Engine:
             self._idempotency.add(idempotency_key, accepted)
         self._requests.accepted(request_id, message_ids)
         self._events += (SendingMessage(message_ids[0], request_id), *logged)
-        self._accepted = accepted if self._can_withdraw else None
-        return accepted
+        return accepted, self.step(now_ms, accepted if self._can_withdraw else None)
 
-    def send_ephemeral(self, content: bytes, now_ns: int) -> str:
+    def send_ephemeral(self, content: bytes, now_ns: int) -> tuple[str, Step]:
         """Accept an ephemeral message, or drop it with an event where the budget runs short."""
         now_ms = now_ns // 1_000_000
         message_id = self.core.send_ephemeral(content, now_ms, timestamp_ns=now_ns)
@@ -284,10 +289,10 @@ class Engine:
         if refusal is not None:
             self.core.outgoing()  # it was all that waited here
             self._events.append(EphemeralDropped(message_id, refusal))
-        return message_id
+        return message_id, self.step(now_ms)
 
-    def cancel(self, message_ids: Sequence[str]) -> bool:
-        """Stop publishing and retrying a request; return whether it was pending.
+    def cancel(self, message_ids: Sequence[str], now_ms: int) -> tuple[bool, Step]:
+        """Stop publishing and retrying a request; return True if it was pending.
 
         Its messages stay in the log: later ones refer to them.
         """
@@ -297,15 +302,18 @@ class Engine:
             self._message_traces.refused(message_id, CANCELLED)
             self.core.abandon(message_id)
             self._events += self._translation.refused(message_id, CANCELLED)
-        return bool(pending)
+        return bool(pending), self.step(now_ms)
 
-    def confirm(self, event: AnyEvent) -> bool:
-        """The application has handled an event; return whether that changes anything."""
-        return self._pending_events is not None and self._pending_events.confirm(event)
+    def confirm(self, event: AnyEvent, now_ms: int) -> Step | None:
+        """The application has handled an event; return None if that changes nothing."""
+        if self._pending_events is None or not self._pending_events.confirm(event):
+            return None
+        return self.step(now_ms)
 
-    def emit(self, event: AnyEvent) -> None:
+    def emit(self, event: AnyEvent, now_ms: int) -> Step:
         """Emit an event of the runtime's own, in its turn."""
         self._events.append(event)
+        return self.step(now_ms)
 
     # -- from the transport and from Store ---------------------------------------------------------
 
@@ -317,8 +325,11 @@ class Engine:
         message_hash: bytes,
         timestamp_ns: int,
         from_store: bool = False,
-    ) -> Arrival:
-        """Take a message from the transport or from Store, decrypted."""
+    ) -> tuple[Arrival, Step]:
+        """Take a message from the transport or from Store, decrypted.
+
+        Ask `was_handled` before, and for what came by itself `is_echo`: most repetitions end there.
+        """
         arrival = self.core.receive(
             data, now_ms, retrieval_hint=message_hash, sent_at_ns=timestamp_ns
         )
@@ -334,7 +345,7 @@ class Engine:
             )
         self._count(arrival, from_store=from_store)
         self._repairs.received(arrival, len(data), now_ms, from_store=from_store)
-        return arrival
+        return arrival, self.step(now_ms)
 
     def was_handled(self, message_hash: bytes) -> bool:
         """Whether nothing new can come under this hash."""
@@ -352,11 +363,12 @@ class Engine:
         self._echoes += 1
         return True
 
-    def decrypted(self, to_decrypt: EncryptedDelivery, content: bytes, now_ms: int) -> None:
+    def decrypted(self, to_decrypt: EncryptedDelivery, content: bytes, now_ms: int) -> Step:
         """The content of a delivered message is decrypted."""
         self._events += self._translation.decrypted(to_decrypt, content, now_ms)
+        return self.step(now_ms)
 
-    def undecryptable(self, to_decrypt: EncryptedDelivery, reason: str) -> None:
+    def undecryptable(self, to_decrypt: EncryptedDelivery, reason: str, now_ms: int) -> Step:
         """The content of a delivered message cannot be decrypted."""
         rejected = MessageRejected(
             RejectionReason.UNDECRYPTABLE,
@@ -365,6 +377,7 @@ class Engine:
             to_decrypt.event.sender_id,
         )
         self._events += self._translation.undecryptable(rejected, to_decrypt)
+        return self.step(now_ms)
 
     def listened(self, at_ms: int) -> None:
         """The transport was listened to. Written with the next step: a quiet channel writes
@@ -376,18 +389,21 @@ class Engine:
         """Whether a message in Store is own, came by itself, or was handled."""
         return self.confirmation.knows(message_hash) or message_hash in self._handled
 
-    def in_store(self, message_hash: bytes) -> None:
-        """Store was seen to have a message."""
-        if (message_id := self.confirmation.stored(message_hash)) is not None:
-            self.counters.confirmed += 1
-            self.emit(MessageStored(message_id, message_hash))
+    def in_store(self, message_hashes: Iterable[bytes], now_ms: int) -> Step:
+        """Store was seen to have these messages."""
+        for message_hash in message_hashes:
+            if (message_id := self.confirmation.stored(message_hash)) is not None:
+                self.counters.confirmed += 1
+                self._events.append(MessageStored(message_id, message_hash))
+        return self.step(now_ms)
 
-    def store_checked(self, reached_ns: int, now_ms: int) -> None:
+    def store_checked(self, reached_ns: int, now_ms: int) -> Step:
         """A look for own messages went through what was stamped up to `reached_ns`: send again
         those that were absent often enough and are unacknowledged."""
         for message_id in self.confirmation.absent(reached_ns):
             if not self.core.resend_early(message_id, now_ms):
                 self.confirmation.forget(message_id)
+        return self.step(now_ms)
 
     # -- to the transport --------------------------------------------------------------------------
 
@@ -417,7 +433,8 @@ class Engine:
             return None
         return self.limit.epoch_ends_at_ms(now_ms)
 
-    def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int, now_ms: int) -> None:
+    def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int, now_ms: int) -> Step:
+        """The transport took a message that `take` returned."""
         if self.limit is not None:
             self._count_epoch(now_ms)
         self.outbox.done()
@@ -428,6 +445,7 @@ class Engine:
         if outgoing.kind in _SENT_TWICE:
             self.core.dispatched(outgoing.message_id, now_ms, message_hash)
             self._events += self._requests.sent(outgoing.message_id, message_hash)
+        return self.step(now_ms)
 
     def failed(self, item: Item, now_ms: int) -> bool:
         """The transport is away; return whether the message waits to go out after all."""
@@ -438,12 +456,13 @@ class Engine:
         self.outbox.put_back(item)
         return True
 
-    def refused(self, outgoing: Outgoing, reason: str) -> None:
+    def refused(self, outgoing: Outgoing, reason: str, now_ms: int) -> Step:
         """A message will never go out."""
         if outgoing.kind in _SENT_TWICE:
             self._message_traces.refused(outgoing.message_id, reason)
             self.core.abandon(outgoing.message_id)
             self._events += self._translation.refused(outgoing.message_id, reason)
+        return self.step(now_ms)
 
     def sds_statistics(self) -> SdsStatistics:
         """The statistics of the core, with the own messages that it was spared."""
@@ -462,10 +481,11 @@ class Engine:
 
     # -- time --------------------------------------------------------------------------------------
 
-    def on_deadline(self, now_ms: int) -> None:
+    def on_deadline(self, now_ms: int) -> Step:
         """Do all that is due."""
         self.core.on_deadline(now_ms)
         self._events += self._translation.on_deadline(now_ms)
+        return self.step(now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` must be called next."""
@@ -476,10 +496,13 @@ class Engine:
 
     # -- steps -------------------------------------------------------------------------------------
 
-    def end_step(self, now_ms: int) -> Sequence[Step]:
-        """End a step; return the steps whose events are due: this one, or none until it is
-        written."""
-        core, events = self.core, self._events
+    def step(self, now_ms: int, accepted: Accepted | None = None) -> Step:
+        """End a step, as every input does. Call it after `take`, and after a query of Store.
+
+        If the step `is_due`, emit its events and wake the sending task; else `end_write` returns it
+        later. In any case wake what it names, and call `on_deadline` at its time.
+        """
+        core, events, unwritten = self.core, self._events, self.unwritten
         self._repairs.step(now_ms)
         notes = self._message_traces.notes
         for event in core.events():
@@ -492,19 +515,23 @@ class Engine:
             events += self._translation.public(event, now_ms)
         if self._pending_events is not None and (dropped := self._pending_events.newly_dropped()):
             events.append(PendingEventsDropped(dropped))
-        outgoing, accepted = core.outgoing(), self._accepted
-        if self.unwritten is None:
-            if not (events or outgoing):
-                return ()
-            step = Step(NO_CHANGES, events, outgoing)
+        self._events = []
+        if unwritten is None:
+            step = Step(None, events, core.outgoing())
         else:
-            step = Step(core.changes(), events, outgoing, accepted)
-        self._events, self._accepted = [], None
-        if self.unwritten is not None and not self.unwritten.add(step):
-            return ()
-        for each in outgoing:
-            self.outbox.put(each)
-        return [step]
+            step = Step(core.changes(), events, core.outgoing(), accepted)
+            step.is_due = unwritten.add(step)
+            if unwritten and unwritten.wakes_writer:
+                step.wakes.append(Wake.WRITE)
+        if step.is_due:
+            for each in step.outgoing:
+                self.outbox.put(each)
+        if self.to_decrypt:
+            step.wakes.append(Wake.DECRYPT)
+        if not self.queries.is_idle:
+            step.wakes.append(Wake.FETCH)
+        step.due_ms = self.next_deadline_ms()
+        return step
 
     def begin_write(self, now_ms: int, *, at_once: bool = False) -> Changes | None:
         """What to write in one transaction, or None; `end_write` must follow in any case."""
@@ -525,6 +552,7 @@ class Engine:
         due, withdrawn = [], False
         for step, reason in unwritten.finish():
             if reason is None:
+                step.is_due = True
                 due.append(step)
             elif step.accepted is not None:
                 self._withdraw(step.accepted, reason)
@@ -534,7 +562,8 @@ class Engine:
                 self.outbox.put(outgoing)
         if withdrawn or any(reports):
             self._events += filter(None, reports)
-            due += self.end_step(now_ms)
+            if (step := self.step(now_ms)).is_due:
+                due.append(step)
         return due
 
     # -- inside ------------------------------------------------------------------------------------
@@ -569,7 +598,7 @@ class Engine:
         """The budget is spent; reported once an epoch."""
         if epoch_ends_at_ms != self._rate_limited_until_ms:
             self._rate_limited_until_ms = epoch_ends_at_ms
-            self.emit(RateLimitReached(epoch_ends_at_ms, len(self.outbox)))
+            self._events.append(RateLimitReached(epoch_ends_at_ms, len(self.outbox)))
 
     def _count_epoch(self, now_ms: int) -> None:
         """Begin the epoch while a message is still in hand that may be out in it."""

@@ -7,7 +7,8 @@ written it is withdrawn, and not emitted.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 from ..errors import StateError
@@ -31,15 +32,37 @@ ENTRIES_AT_RISK: Final = 200_000
 """Log entries that are kept for a disk that may come back; the oldest are given up beyond."""
 
 
+class Wake(Enum):
+    """A task that a step gives something to do."""
+
+    SEND = "send"
+    """Messages wait for the transport."""
+    WRITE = "write"
+    """Steps wait for the disk."""
+    DECRYPT = "decrypt"
+    """Delivered contents wait to be decrypted."""
+    FETCH = "fetch"
+    """There is something to ask Store for."""
+
+    __hash__ = object.__hash__  # the one of Enum hashes the name, in Python
+
+
 @dataclass(slots=True)
 class Step:
-    """What an input led to: to be written first, then emitted and broadcast."""
+    """Consequences of an input: to be written first, then emitted and broadcast."""
 
-    changes: Changes
+    changes: Changes | None
+    """Rows for the state store; None without state."""
     events: list[AnyEvent | Logged]
     outgoing: Sequence[Outgoing]
     accepted: Accepted | None = None
     """The own message that is withdrawn if the step cannot be written."""
+    is_due: bool = True
+    """False until the step is written."""
+    wakes: list[Wake] = field(default_factory=list)
+    """Tasks to wake, except that of messages in `outgoing`, which wait until the step is due."""
+    due_ms: int | None = None
+    """Time for `Engine.on_deadline`; None while nothing is planned."""
 
     @property
     def is_urgent(self) -> bool:
@@ -108,7 +131,8 @@ class UnwrittenSteps:
         if not step.changes and not self._waiting:
             self.ended += 1
             return True
-        self._archive.add(step.changes)
+        if step.changes:
+            self._archive.add(step.changes)
         self._waiting.append(step)
         self.is_urgent = self.is_urgent or step.is_urgent
         return False
@@ -119,9 +143,9 @@ class UnwrittenSteps:
         `failed` must follow; then `finish`."""
         self._batch, self.is_urgent = len(self._waiting), False
         for step in self._waiting:
-            if self._unwritten:
+            if self._unwritten and step.changes:
                 self._unwritten.add(step.changes)
-            else:
+            elif step.changes:
                 self._unwritten = step.changes  # nearly always it is the only one
         if not self._unwritten or self._is_resting(now_ms, at_once):
             return None

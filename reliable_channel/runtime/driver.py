@@ -7,10 +7,10 @@ import anyio
 
 from .._notifier import Notifier
 from ..engine import driver
-from ..engine.driver import Wake
 from ..engine.engine import Engine
 from ..engine.logged import Logged
 from ..engine.outbox import Item
+from ..engine.steps import Step, Wake
 from ..engine.sync_core import Arrival
 from ..events import AnyEvent
 from ..transport.base import Envelope, Received, Source
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .journal import Journal
 
 
-class Driver(driver.Driver[Received]):
+class RealTimeDriver(driver.Driver[Received]):
     """Drives an engine in real time. No method but `run` waits."""
 
     def __init__(
@@ -78,8 +78,8 @@ class Driver(driver.Driver[Received]):
         self.to_fetch.notify()
         self.to_catch_up.notify()
 
-    def finish(self, now_ms: int | None = None) -> None:
-        super().finish(now_ms)
+    def end(self, step: Step, now_ms: int) -> None:
+        super().end(step, now_ms)
         self.sync_status.notify()
 
     def show(self, event: AnyEvent | Logged, now_ms: int) -> None:

@@ -13,7 +13,7 @@ from ..diagnostics import (
     TransportRecovered,
 )
 from ..events import AnyEvent, ConnectionStatus, ConnectionStatusChanged
-from ..transport.base import Transport, nodes_changed, nodes_of
+from ..transport.base import Transport
 
 Cause = Literal["failure", "silence"]
 """A call failed; or calls succeed and bring nothing, though there is something."""
@@ -120,5 +120,5 @@ class Health:
 async def watch_nodes(transport: Transport, health: Health) -> None:
     """Report the state of the nodes to `health`, now and after each change, for ever."""
     while True:
-        health.nodes_are(nodes_of(transport))
-        await nodes_changed(transport)
+        health.nodes_are(transport.nodes())
+        await transport.nodes_changed()

@@ -6,7 +6,7 @@ import anyio
 
 from ..engine.sync_core import Arrival, Outcome
 from ..transport.base import Received, Source, TransportError
-from .driver import Driver
+from .driver import RealTimeDriver
 from .stages import Frame, NotForUs, Stages
 from .task_context import TaskContext
 
@@ -16,7 +16,7 @@ _OWN: Final = Arrival(Outcome.OWN)
 class Intake:
     """Decrypts what arrives, live or from Store, and hands it to the engine."""
 
-    def __init__(self, driver: Driver, stages: Stages) -> None:
+    def __init__(self, driver: RealTimeDriver, stages: Stages) -> None:
         self._driver = driver
         self._engine = driver.engine
         self._stages = stages

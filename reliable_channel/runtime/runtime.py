@@ -23,9 +23,9 @@ from ..health import ChannelHealth
 from ..sds.changes import NO_RECORDER, Recorder
 from ..sds.log.archive import NO_ARCHIVE
 from ..sds.log.entry import LogEntry
-from ..transport.base import Transport, has_store, nodes_of
+from ..transport.base import Transport
 from .backlog import Backlog
-from .driver import Driver
+from .driver import RealTimeDriver
 from .event_log import EventLog
 from .event_stream import EventReader, EventStream
 from .follower import Follower
@@ -70,7 +70,7 @@ class Runtime:
         self._holds: Callable[[AnyEvent], bool] = lambda event: False
         clock, random = setup.clock(), setup.random
         now_ms = clock() // 1_000_000
-        self._asks_store = options.asks_store and has_store(transport)
+        self._asks_store = options.asks_store and transport.has_store
         recorder = NO_RECORDER if state is None else Recorder()
         core = setup.make_core(
             CoreContext(
@@ -114,7 +114,7 @@ class Runtime:
             fell_behind=self._fell_behind,
         )
         self._log = EventLog(setup.channel_id, setup.sender_id)
-        self._driver = driver = Driver(
+        self._driver = driver = RealTimeDriver(
             self.engine,
             self._stream,
             clock,
@@ -184,15 +184,16 @@ class Runtime:
         start(self._driver.run, name="timer")
         start(watch_nodes, self._transport, self._health, name="node_watch")
         start(self._listen, tasks, name="listener")
-        self._log.opened(self._setup.content_topic, nodes_of(self._transport))
+        self._log.opened(self._setup.content_topic, self._transport.nodes())
 
     async def _listen(self, tasks: TaskGroup) -> None:
         """Emit what is unconfirmed from before a restart, so that nothing new overtakes it; then
         listen and ask Store."""
         if self._state is not None:
             tables = self._state.saved.tables
-            for number, _ in enumerate(self.engine.redeliver(tables, self._driver.now_ms())):
-                self._driver.finish()
+            now_ms = self._driver.now_ms()
+            for number, step in enumerate(self.engine.redeliver(tables, now_ms)):
+                self._driver.end(step, now_ms)
                 if number % REDELIVERED_AT_ONCE == 0:
                     await anyio.lowlevel.checkpoint()
         if self._asks_store:
@@ -320,7 +321,7 @@ class Runtime:
             degraded=self._health.degraded,
             health=self._health.status,
             topic_health=self._health.topic,
-            nodes=nodes_of(self._transport),
+            nodes=self._transport.nodes(),
             events_unread=self._stream.behind,
         )
 
@@ -357,7 +358,7 @@ class Runtime:
             unacknowledged=len(self.engine.core.unacknowledged),
             waiting_to_be_sent=len(self.engine.outbox),
             events_unread=unread,
-            nodes=nodes_of(self._transport),
+            nodes=self._transport.nodes(),
         )
 
     def _open_journal(self, now_ms: int, *, goes_on: bool) -> None:

@@ -9,7 +9,7 @@ import anyio
 from ..engine.confirmation import SKEW_MS
 from ..engine.store_queries import ByHash, ByTime, Query
 from ..engine.sync_core import Outcome
-from ..transport.base import Received, StoreUnavailable, renew
+from ..transport.base import Received, StoreUnavailable
 from .listener import Intake
 from .task_context import TaskContext
 
@@ -120,4 +120,4 @@ class StoreClient:
         if missed and is_silent and not self._health.is_failing("receive"):
             reason = f"the subscription was silent while Store had {missed} messages"
             self._health.failed("receive", reason, "silence")
-            renew(self._transport)
+            self._transport.renew()

@@ -67,10 +67,6 @@ class Changes:
         (self.entries if message_id in self.entries else self.hints)[message_id] = row
 
 
-NO_CHANGES: Final = Changes()
-"""Of a step that is not written; it stays empty."""
-
-
 class Recorder:
     """Collects the changes of a step."""
 

@@ -38,7 +38,6 @@ from ..transport.base import (
     StoreUnavailable,
     Transport,
     TransportError,
-    has_store,
 )
 from ..transport.settings import WakuSettings
 
@@ -97,7 +96,7 @@ class TransportSuite:
         async with self.network() as make:
             transport = make(SETTINGS)
             assert isinstance(transport, Transport), f"{transport!r} lacks a method of Transport"
-            assert has_store(transport) == self.has_store, "`has_store` differs from the suite's"
+            assert transport.has_store == self.has_store, "`has_store` differs from the suite's"
 
     async def test_hashes_agree_between_participants(self) -> None:
         """The same message has one hash, and each other one another."""

@@ -9,6 +9,7 @@ require_own_waku()
 
 if TYPE_CHECKING:
     from .base import (
+        BaseTransport,
         Batch,
         Envelope,
         NodeHealth,
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
         StoreUnavailable,
         Transport,
         TransportError,
-        has_store,
     )
     from .framing import WakuFraming
     from .lossy import LossyTransport
@@ -31,6 +31,7 @@ else:
         __name__,
         {
             "base": (
+                "BaseTransport",
                 "Batch",
                 "Envelope",
                 "NodeHealth",
@@ -39,7 +40,6 @@ else:
                 "StoreUnavailable",
                 "Transport",
                 "TransportError",
-                "has_store",
             ),
             "lossy": ("LossyTransport",),
             "memory": (
@@ -55,6 +55,7 @@ else:
     )
 
 __all__ = [
+    "BaseTransport",
     "Batch",
     "Envelope",
     "LossyTransport",
@@ -71,5 +72,4 @@ __all__ = [
     "WakuFraming",
     "WakuSettings",
     "WakuTransport",
-    "has_store",
 ]

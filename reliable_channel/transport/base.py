@@ -76,14 +76,18 @@ class Batch:
 @runtime_checkable
 class Transport(Protocol):
     """One content topic of one network. Used by several tasks for sending and by one for each of
-    receiving and asking Store.
-
-    A transport to a network that keeps no messages has an attribute `has_store = False`: then
-    Store is never asked, and what is missing is asked of other participants alone.
+    receiving and asking Store. Derive it from `BaseTransport`, which has the methods that only some
+    networks need.
 
     `open` and `aclose` are called by one task, which closes last what it opened first: a transport
     may hold a task group in between.
     """
+
+    @property
+    def has_store(self) -> bool:
+        """False if the network keeps no messages: then Store is never asked, and what is missing is
+        asked of other participants alone."""
+        ...
 
     async def open(self) -> None:
         """Connect and subscribe.
@@ -143,28 +147,14 @@ class Transport(Protocol):
         """
         ...
 
-
-@runtime_checkable
-class Renewable(Protocol):
-    """A transport that can subscribe anew."""
-
     def renew(self) -> None:
         """Subscribe again at the next look: the subscription seems dead."""
         ...
 
-
-@runtime_checkable
-class Lingering(Protocol):
-    """A transport from which others fetch what was published: with it goes what they have not."""
-
     async def handed_over(self) -> None:
-        """Wait, a second or two at most, for others to fetch what was published last."""
+        """Wait, a second or two at most, for others to fetch what was published last, if they fetch
+        it from this transport."""
         ...
-
-
-@runtime_checkable
-class Inspectable(Protocol):
-    """A transport that reports the state of its nodes."""
 
     def nodes(self) -> tuple[NodeHealth, ...]:
         """How each node does."""
@@ -175,31 +165,24 @@ class Inspectable(Protocol):
         ...
 
 
-def has_store(transport: Transport) -> bool:
-    """Whether there is a Store to ask, be it away at the moment."""
-    return bool(getattr(transport, "has_store", True))
+class BaseTransport:
+    """The methods of a `Transport` that only some networks need, with what holds for the others."""
 
+    @property
+    def has_store(self) -> bool:
+        """True: the network keeps messages, be its Store away at the moment."""
+        return True
 
-def renew(transport: Transport) -> None:
-    """Subscribe anew, where the transport can."""
-    if isinstance(transport, Renewable):
-        transport.renew()
+    def renew(self) -> None:
+        """Do nothing: a subscription never seems dead."""
 
+    async def handed_over(self) -> None:
+        """Return at once: a published message needs this transport no longer."""
 
-async def handed_over(transport: Transport) -> None:
-    """Wait for others to fetch what was published, where they must."""
-    if isinstance(transport, Lingering):
-        await transport.handed_over()
+    def nodes(self) -> tuple[NodeHealth, ...]:
+        """Report no node."""
+        return ()
 
-
-def nodes_of(transport: Transport) -> tuple[NodeHealth, ...]:
-    """The state of each node, where the transport reports it."""
-    return transport.nodes() if isinstance(transport, Inspectable) else ()
-
-
-async def nodes_changed(transport: Transport) -> None:
-    """Wait until a node's state changes; for ever, where the transport does not report it."""
-    if isinstance(transport, Inspectable):
-        await transport.nodes_changed()
-    else:
+    async def nodes_changed(self) -> None:
+        """Wait for ever, as there is no node."""
         await anyio.sleep_forever()

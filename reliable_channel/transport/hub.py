@@ -17,15 +17,13 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from .._notifier import Notifier
 from .base import (
+    BaseTransport,
     Batch,
     Envelope,
     NodeHealth,
     Received,
     Transport,
     TransportError,
-    nodes_changed,
-    nodes_of,
-    renew,
 )
 
 QUEUE_LIMIT: Final = 10_000
@@ -175,7 +173,7 @@ class _Topic:
             member.arrive([*by_channel.get(member.channel_id, ()), *for_all], batch.gap)
 
 
-class HubTransport:
+class HubTransport(BaseTransport):
     """One channel's part of a hub."""
 
     def __init__(self, hub: Hub, content_topic: str, channel_id: str) -> None:
@@ -229,14 +227,14 @@ class HubTransport:
 
     def renew(self) -> None:
         """Subscribe the topic again, for all its channels."""
-        renew(self._shared())
+        self._shared().renew()
 
     def nodes(self) -> tuple[NodeHealth, ...]:
-        return () if self._topic is None else nodes_of(self._topic.transport)
+        return () if self._topic is None else self._topic.transport.nodes()
 
     async def nodes_changed(self) -> None:
         """Wait until a node's state changes."""
-        await nodes_changed(self._shared())
+        await self._shared().nodes_changed()
 
     def arrive(self, messages: Sequence[Received], gap: str) -> None:
         """Take what arrived for this channel."""

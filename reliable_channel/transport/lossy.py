@@ -4,18 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from random import Random
 
-from .base import (
-    Batch,
-    Envelope,
-    NodeHealth,
-    Received,
-    Transport,
-    handed_over,
-    has_store,
-    nodes_changed,
-    nodes_of,
-    renew,
-)
+from .base import Batch, Envelope, NodeHealth, Received, Transport
 
 
 class LossyTransport:
@@ -39,7 +28,7 @@ class LossyTransport:
     @property
     def has_store(self) -> bool:
         """Whether the inner transport has one."""
-        return has_store(self._inner)
+        return self._inner.has_store
 
     async def open(self) -> None:
         """Open the inner transport."""
@@ -82,19 +71,19 @@ class LossyTransport:
 
     def renew(self) -> None:
         """Subscribe again."""
-        renew(self._inner)
+        self._inner.renew()
 
     async def handed_over(self) -> None:
         """Wait for others to fetch what was published."""
-        await handed_over(self._inner)
+        await self._inner.handed_over()
 
     def nodes(self) -> tuple[NodeHealth, ...]:
         """How each node does."""
-        return nodes_of(self._inner)
+        return self._inner.nodes()
 
     async def nodes_changed(self) -> None:
         """Wait until a node's state changes."""
-        await nodes_changed(self._inner)
+        await self._inner.nodes_changed()
 
     def _loses(self) -> bool:
         return self._random.random() < self._drop_incoming or self.cut_off

@@ -11,7 +11,7 @@ import anyio
 import mmh3
 
 from .._notifier import Notifier
-from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
+from .base import BaseTransport, Batch, Envelope, Received, Source, StoreUnavailable, TransportError
 from .settings import WakuSettings
 
 PAGE_SIZE: Final = 100
@@ -97,7 +97,7 @@ def _received(envelope: Envelope, source: Source) -> Received:
     )
 
 
-class MemoryTransport:
+class MemoryTransport(BaseTransport):
     """One participant's way into a `MemoryNetwork`."""
 
     def __init__(self, network: MemoryNetwork, url: str = "") -> None:

@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 
 from ..sds.recent_set import RecentSet
-from .base import Batch, Envelope, Received, StoreUnavailable, TransportError
+from .base import BaseTransport, Batch, Envelope, Received, StoreUnavailable, TransportError
 from .framing import WakuFraming
 from .multicast_frames import EXPIRES_S, Reassembly, decode, frames, topic_tag
 from .multicast_socket import Group, join
@@ -27,7 +27,7 @@ READ_AT_ONCE: Final = 256
 """Datagrams that are read before others have a turn."""
 
 
-class MulticastTransport:
+class MulticastTransport(BaseTransport):
     """One content topic in one multicast group.
 
     Raises:

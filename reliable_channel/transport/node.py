@@ -13,7 +13,7 @@ import anyio
 import httpx
 
 from .addresses import masked_address
-from .base import Batch, Envelope, Received
+from .base import BaseTransport, Batch, Envelope, Received
 from .messaging import MessagingTransport
 from .settings import WakuSettings
 from .waku import WakuTransport
@@ -24,7 +24,7 @@ __all__ = ["NodeTransport"]
 _log: Final = logging.getLogger("reliable_channel")
 
 
-class NodeTransport:
+class NodeTransport(BaseTransport):
     """One content topic through one Waku node, which is asked for its API by using it.
 
     Only a node that refuses relay and filter as unknown (404, 501), and serves its messaging layer,

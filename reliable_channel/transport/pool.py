@@ -16,6 +16,7 @@ from .._notifier import Notifier
 from ..sds.recent_set import RecentSet
 from .addresses import masked_address
 from .base import (
+    BaseTransport,
     Batch,
     Envelope,
     NodeHealth,
@@ -23,9 +24,6 @@ from .base import (
     StoreUnavailable,
     Transport,
     TransportError,
-    handed_over,
-    has_store,
-    renew,
 )
 from .pool_node import Node
 
@@ -51,7 +49,7 @@ class _Gap:
     at_s: float
 
 
-class PoolTransport:
+class PoolTransport(BaseTransport):
     """One content topic through several nodes. `open` and `aclose` are for the same task.
 
     A gap of one node is none if another one looked without a gap since before it began, and again
@@ -107,7 +105,7 @@ class PoolTransport:
     @property
     def has_store(self) -> bool:
         """Whether any of the nodes is one of a network with a Store."""
-        return any(has_store(node.transport) for node in self._nodes)
+        return any(node.transport.has_store for node in self._nodes)
 
     async def open(self) -> None:
         """Connect to all nodes; one that answers is enough, and the others are tried again in the
@@ -143,7 +141,7 @@ class PoolTransport:
                 async with anyio.create_task_group() as tasks:
                     for node in self._nodes:
                         if node.listens:
-                            tasks.start_soon(handed_over, node.transport)
+                            tasks.start_soon(node.transport.handed_over)
             # Not cancelled as a whole, so that each closes in peace.
             for node in self._nodes:
                 node.listening.cancel()
@@ -281,7 +279,7 @@ class PoolTransport:
     def renew(self) -> None:
         """Subscribe again at every node."""
         for node in self._nodes:
-            renew(node.transport)
+            node.transport.renew()
 
     def nodes(self) -> tuple[NodeHealth, ...]:
         """How each node does."""
@@ -407,7 +405,7 @@ class PoolTransport:
     def _in_turn(self) -> list[Node]:
         """The nodes in the order in which to ask their Stores: last those that are passed over."""
         now_s = anyio.current_time()
-        able = [node for node in self._nodes if has_store(node.transport)]
+        able = [node for node in self._nodes if node.transport.has_store]
         return sorted(able, key=lambda node: node.is_passed_over("store", now_s))
 
     def _errors(self, service: str) -> str:

@@ -8,7 +8,7 @@ from waku.errors import EndpointMissing, LocalError, NotFound, NotSubscribed, Wa
 from waku.hashing import message_hash
 from waku.models import StoreEntry, StorePage, StoreQuery, WakuMessage
 
-from .base import Envelope, Received, Source, StoreUnavailable, TransportError
+from .base import BaseTransport, Envelope, Received, Source, StoreUnavailable, TransportError
 from .settings import WakuSettings
 
 FORGOTTEN: Final = (NotSubscribed, NotFound, EndpointMissing)
@@ -125,7 +125,7 @@ class WakuTopic:
         )
 
 
-class OnTopic(ABC):
+class OnTopic(BaseTransport, ABC):
     """What the transports of a content topic share: its envelopes, and Store."""
 
     def __init__(self, settings: WakuSettings) -> None:

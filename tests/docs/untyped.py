@@ -137,7 +137,7 @@ $ PYTHONPATH=$PROJECT python journals.py
 $ cp .local/share/reliable-channel/general/deploy.db shop.db
 ```
 """,
-    "docs/status.md": _NODE,
+    "docs/status-bots.md": _NODE,
     "docs/store.md": _NODE + _SENT,
 }
 """What the reader of a page has already, as a page itself."""

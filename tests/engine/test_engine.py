@@ -8,6 +8,7 @@ from reliable_channel import MessageAcknowledged, MessageReceived, MessageSent
 from reliable_channel.diagnostics import MessageRejected, RejectionReason, SegmentDiscarded
 from reliable_channel.engine.engine import CANCELLED, REORDERED_MS, RESTART_MARGIN_MS
 from reliable_channel.engine.logged import Logged
+from reliable_channel.engine.steps import Wake
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from reliable_channel.events import (
     EphemeralDropped,
@@ -58,10 +59,40 @@ def test_an_own_message_that_comes_back_is_counted_and_not_read() -> None:
     assert alice.engine.core.statistics().counters.own_echoes == 0
 
 
-def test_a_step_without_anything_in_it_is_none() -> None:
+def test_an_input_returns_all_that_follows_from_it() -> None:
     alice = Peer("alice")
-    assert alice.engine.end_step(START_MS) == ()
-    assert alice.engine.end_step(START_MS) == ()
+    accepted, step = alice.engine.send([b"hello"], START_MS * 1_000_000)
+    assert [type(event) for event in step.events] == [SendingMessage]
+    assert [each.message_id for each in step.outgoing] == list(accepted.message_ids)
+    assert (step.is_due, step.changes, step.wakes) == (True, None, [])
+    assert step.due_ms == alice.engine.next_deadline_ms()
+    nothing = alice.engine.step(START_MS)
+    assert (nothing.is_due, nothing.events, list(nothing.outgoing)) == (True, [], [])
+
+
+def test_a_step_with_state_is_due_once_it_is_written() -> None:
+    alice = Peer("alice", MemoryStateStore())
+    alice.write()
+    _, step = alice.engine.send([b"hello"], START_MS * 1_000_000)
+    assert (step.is_due, step.wakes) == (False, [Wake.WRITE])
+    assert step.changes and alice.engine.begin_write(START_MS) is step.changes
+    assert list(alice.engine.end_write(START_MS, tried=True)) == [step]
+
+
+def test_a_step_names_the_tasks_that_it_gives_something_to_do() -> None:
+    alice, bob = Peer("alice"), Peer("bob", opens_contents=True)
+    alice.send(b"one")
+    alice.send(b"two")
+    _, two = alice.publish()
+    _, step = bob.engine.receive(
+        two.data, START_MS, message_hash=hash_of(two.data), timestamp_ns=START_MS * 1_000_000
+    )
+    assert step.wakes == [Wake.FETCH]
+    (ephemeral,) = alice.engine.send_ephemeral(b"now", START_MS * 1_000_000)[1].outgoing
+    _, step = bob.engine.receive(
+        ephemeral.data, START_MS, message_hash=bytes(32), timestamp_ns=START_MS * 1_000_000
+    )
+    assert step.wakes == [Wake.DECRYPT, Wake.FETCH]
 
 
 def test_a_long_payload_is_one_request_and_one_message() -> None:
@@ -108,8 +139,7 @@ def test_the_budget_keeps_back_what_waits_until_the_next_epoch() -> None:
         alice.send(b"%d" % number)
     assert len(alice.publish()) == 2
     assert len(alice.of(RateLimitReached)) == 1
-    alice.engine.send_ephemeral(b"typing", alice.now_ms * 1_000_000)
-    alice.end_step()
+    alice.end(alice.engine.send_ephemeral(b"typing", alice.now_ms * 1_000_000)[1])
     (dropped,) = alice.of(EphemeralDropped)
     assert dropped.reason == "rate_limit_reached"
     goes_at_ms = alice.engine.sends_at_ms(alice.now_ms)
@@ -131,8 +161,7 @@ def test_an_ephemeral_message_goes_out_from_the_first_moment_of_an_epoch_on() ->
     begins_ms = alice.engine.explain_budget(alice.now_ms).epoch_ends_at_ms
     for at_ms in (begins_ms - 1, begins_ms):
         alice.now_ms = at_ms
-        alice.engine.send_ephemeral(b"typing", at_ms * 1_000_000)
-        alice.end_step()
+        alice.end(alice.engine.send_ephemeral(b"typing", at_ms * 1_000_000)[1])
     assert len(alice.of(EphemeralDropped)) == 1
     assert len(alice.publish()) == 1
 
@@ -144,8 +173,7 @@ def test_a_retry_that_was_acknowledged_meanwhile_does_not_go_out() -> None:
     due_ms = alice.engine.next_deadline_ms()
     assert due_ms is not None
     alice.now_ms = due_ms
-    alice.engine.on_deadline(alice.now_ms)
-    alice.end_step()
+    alice.end(alice.engine.on_deadline(alice.now_ms))
     bob.receive(sent.data)
     bob.send(b"thanks")
     alice.receive(bob.publish()[0].data)
@@ -159,9 +187,8 @@ def test_a_message_that_store_lacks_twice_is_sent_again() -> None:
     one, _ = alice.publish()
     for _ in range(2):
         alice.now_ms += 30_000
-        alice.engine.in_store(hash_of(one.data))
-        alice.engine.store_checked(alice.now_ms * 1_000_000, alice.now_ms)
-        alice.end_step()
+        alice.end(alice.engine.in_store([hash_of(one.data)], alice.now_ms))
+        alice.end(alice.engine.store_checked(alice.now_ms * 1_000_000, alice.now_ms))
     assert [event.message_hash for event in alice.of(MessageStored)] == [hash_of(one.data)]
     (again,) = (each for each in alice.publish() if each.kind is OutgoingKind.RETRY)
     assert again.message_id != one.message_id
@@ -229,9 +256,8 @@ def test_what_is_encrypted_inside_is_emitted_once_it_is_opened() -> None:
         bob.receive(sent.data)
     assert bob.of(MessageReceived) == []
     one, two = bob.engine.to_decrypt
-    bob.engine.decrypted(one, b"opened", bob.now_ms)
-    bob.engine.undecryptable(two, "another key")
-    bob.end_step()
+    bob.end(bob.engine.decrypted(one, b"opened", bob.now_ms))
+    bob.end(bob.engine.undecryptable(two, "another key", bob.now_ms))
     (received,), (rejected,) = bob.of(MessageReceived), bob.of(MessageRejected)
     assert (received.message_id, received.content) == (one.event.message_id, b"opened")
     assert (rejected.message_id, rejected.sender_id) == (two.event.message_id, "alice")
@@ -241,13 +267,14 @@ def test_what_is_encrypted_inside_is_emitted_once_it_is_opened() -> None:
 def test_what_the_application_cancels_goes_out_no_more_and_has_failed() -> None:
     alice = Peer("alice")
     gone, kept = alice.send(b"gone"), alice.send(b"kept")
-    assert alice.engine.cancel(gone.message_ids)
-    assert not alice.engine.cancel(gone.message_ids)
-    alice.end_step()
+    was_pending, step = alice.engine.cancel(gone.message_ids, alice.now_ms)
+    assert was_pending
+    alice.end(step)
+    assert not alice.engine.cancel(gone.message_ids, alice.now_ms)[0]
     assert [each.message_id for each in alice.publish()] == list(kept.message_ids)
     (failed,) = alice.of(SendFailed)
     assert (failed.request_id, failed.reason) == (gone.request_id, CANCELLED)
-    assert not alice.engine.cancel(["unknown"])
+    assert not alice.engine.cancel(["unknown"], alice.now_ms)[0]
 
 
 def test_what_the_transport_refuses_has_failed_and_is_not_tried_again() -> None:
@@ -255,8 +282,7 @@ def test_what_the_transport_refuses_has_failed_and_is_not_tried_again() -> None:
     accepted = alice.send(b"refused")
     item = alice.engine.take(alice.now_ms)
     assert item is not None
-    alice.engine.refused(item.outgoing, "too large")
-    alice.end_step()
+    alice.end(alice.engine.refused(item.outgoing, "too large", alice.now_ms))
     assert [event.reason for event in alice.of(SendFailed)] == ["too large"]
     assert not alice.engine.core.unacknowledged
     (message_id,) = accepted.message_ids
@@ -292,8 +318,7 @@ def test_what_was_not_confirmed_is_delivered_again_after_a_restart() -> None:
         alice.receive(sent.data)
     alice.write()
     first, _ = alice.of(MessageReceived)
-    assert alice.engine.confirm(first)
-    alice.end_step()
+    assert alice.engine.confirm(first, alice.now_ms)
     alice.write()
     again = Peer("alice", disk)
     again.write()
@@ -319,8 +344,7 @@ def test_a_payload_that_stays_half_finished_is_given_up_in_time() -> None:
     assert due_ms is not None and due_ms > START_MS
     while (next_ms := bob.engine.next_deadline_ms()) is not None and next_ms <= due_ms:
         bob.now_ms = next_ms
-        bob.engine.on_deadline(next_ms)
-        bob.end_step()
+        bob.end(bob.engine.on_deadline(next_ms))
     assert bob.now_ms == due_ms
     assert [(event.chunks, event.total_chunks) for event in bob.of(PayloadDropped)] == [(1, 4)]
     assert bob.engine.agenda.next_ms is None

@@ -74,8 +74,7 @@ def test_a_message_that_was_missing_names_what_showed_it_and_its_requests() -> N
     due_ms = bob.engine.next_deadline_ms()
     assert due_ms is not None
     bob.now_ms = due_ms
-    bob.engine.on_deadline(due_ms)
-    bob.end_step()
+    bob.end(bob.engine.on_deadline(due_ms))
     bob.now_ms = START_MS + 2_000
     bob.receive(lost)
     explained = bob.engine.explain(lost_id, bob.now_ms)
@@ -108,7 +107,7 @@ def test_own_messages_have_their_dispatches_and_their_acknowledgement() -> None:
 def test_a_cancelled_message_says_so() -> None:
     alice = Peer("alice")
     accepted = alice.send(b"hello")
-    alice.engine.cancel(accepted.message_ids)
+    alice.engine.cancel(accepted.message_ids, alice.now_ms)
     why = alice.engine.explain(accepted.message_ids[0], alice.now_ms).sentence
     assert why == "the application cancelled it"
 

@@ -147,8 +147,7 @@ def test_half_a_payload_is_dropped_with_an_event_in_time() -> None:
     deadline_ms = alice.engine.agenda.next_ms
     assert deadline_ms is not None
     alice.now_ms = deadline_ms
-    alice.engine.on_deadline(alice.now_ms)
-    alice.end_step()
+    alice.end(alice.engine.on_deadline(alice.now_ms))
     (dropped,) = alice.of(PayloadDropped)
     assert (dropped.sender_id, dropped.payload_hash) == ("bob", payload_hash(LONG))
 
@@ -212,8 +211,7 @@ def test_the_form_outlives_a_restart() -> None:
     alice = Peer("alice", disk, **NIM)
     Stranger("bob").says(alice, b"bare")
     alice.write()
-    alice.engine.confirm(alice.of(MessageReceived)[0])
-    alice.end_step()
+    assert alice.engine.confirm(alice.of(MessageReceived)[0], alice.now_ms)
     alice.write()
     again = Peer("alice", disk, **NIM)
     assert again.of(MessageReceived) == []
@@ -226,8 +224,7 @@ def test_what_is_emitted_again_after_a_restart_tells_no_form() -> None:
     Stranger("bob").says(alice, b"bare")
     Stranger("carol").says(alice, only_segment(LIP_243_V01))
     alice.write()
-    alice.engine.confirm(alice.of(MessageReceived)[1])
-    alice.end_step()
+    assert alice.engine.confirm(alice.of(MessageReceived)[1], alice.now_ms)
     alice.write()
     again = Peer("alice", disk, **NIM)
     again.write()

@@ -71,25 +71,26 @@ class Peer:
             spent=None if saved is None else spent_in(saved.tables),
         )
         self.listens_from_ms = self.engine.begin(saved, self.now_ms)
-        self.end_step()
+        self.end(self.engine.step(self.now_ms))
         if saved is not None:
-            for _ in self.engine.redeliver(saved.tables, self.now_ms):
-                self.end_step()
+            for step in self.engine.redeliver(saved.tables, self.now_ms):
+                self.end(step)
 
     def send(self, payload: bytes, key: str | None = None) -> Any:
-        accepted = self.engine.send(self.engine.split(payload), self.now_ms * 1_000_000, key)
-        self.end_step()
+        segments = self.engine.split(payload)
+        accepted, step = self.engine.send(segments, self.now_ms * 1_000_000, key)
+        self.end(step)
         return accepted
 
     def receive(self, data: bytes, *, from_store: bool = False) -> Arrival:
-        arrival = self.engine.receive(
+        arrival, step = self.engine.receive(
             data,
             self.now_ms,
             message_hash=hash_of(data),
             timestamp_ns=self.now_ms * 1_000_000,
             from_store=from_store,
         )
-        self.end_step()
+        self.end(step)
         return arrival
 
     def publish(self) -> list[Outgoing]:
@@ -97,14 +98,14 @@ class Peer:
         sent = []
         while (item := self.engine.take(self.now_ms)) is not None:
             sent.append(item.outgoing)
-            stamp_ns = self.now_ms * 1_000_000
-            self.engine.dispatched(item, hash_of(item.outgoing.data), stamp_ns, self.now_ms)
-            self.end_step()
-        self.end_step()
+            stamp_ns, digest = self.now_ms * 1_000_000, hash_of(item.outgoing.data)
+            self.end(self.engine.dispatched(item, digest, stamp_ns, self.now_ms))
+        self.end(self.engine.step(self.now_ms))
         return sent
 
-    def end_step(self) -> None:
-        self._let_out(self.engine.end_step(self.now_ms))
+    def end(self, step: Step) -> None:
+        if step.is_due:
+            self.events += step.events
 
     def write(self, failure: StateUnavailable | None = None, *, at_once: bool = True) -> None:
         changes = self.engine.begin_write(self.now_ms, at_once=at_once)
@@ -113,15 +114,11 @@ class Peer:
             self.disk.write(changes)
         tried = changes is not None
         failure = failure if tried else None
-        self._let_out(self.engine.end_write(self.now_ms, tried=tried, failure=failure))
+        for step in self.engine.end_write(self.now_ms, tried=tried, failure=failure):
+            self.end(step)
 
     def of(self, kind: type[E]) -> list[E]:
         return [event for event in self.events if isinstance(event, kind)]
-
-    def _let_out(self, steps: Any) -> None:
-        step: Step
-        for step in steps:
-            self.events += step.events
 
 
 def hash_of(data: bytes) -> bytes:

@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import anyio
 import pytest
 
 from reliable_channel.testing.transport_suite import MakeTransport, TransportSuite
 from reliable_channel.transport import (
+    BaseTransport,
     LossyTransport,
     MemoryNetwork,
     MulticastTransport,
@@ -66,3 +68,21 @@ class TestLossless(TestMulticast):
     async def network(self) -> AsyncIterator[MakeTransport]:
         async with super().network() as make:
             yield lambda settings: LossyTransport(make(settings), drop_incoming=0, seed=1)
+
+
+@pytest.mark.anyio
+async def test_a_network_without_capabilities_needs_no_method_for_them() -> None:
+    transport = MemoryNetwork().transport()
+    transport.renew()
+    await transport.handed_over()
+    with anyio.move_on_after(0):
+        await transport.nodes_changed()
+        pytest.fail("no node can change")
+    assert (transport.has_store, transport.nodes()) == (True, ())
+
+
+def test_what_is_not_derived_from_the_base_is_refused() -> None:
+    methods = ("open", "aclose", "envelope", "publish", "receive", "by_hash", "by_time")
+    bare = type("Bare", (), dict.fromkeys(methods, print))
+    assert not isinstance(bare(), Transport)
+    assert isinstance(type("Derived", (bare, BaseTransport), {})(), Transport)

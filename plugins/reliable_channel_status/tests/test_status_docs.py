@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "status.md"
 BOTS = ROOT / "docs" / "status-bots.md"
 COMMUNITIES = ROOT / "docs" / "status-communities.md"
-DIRECT = ROOT / "docs" / "status-direct.md"
 FRAMEWORK = ROOT / "docs" / "status-framework.md"
 README = Path(__file__).parents[1] / "README.md"
 
@@ -32,7 +31,7 @@ def _environment() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "page",
-    [PAGE, BOTS, COMMUNITIES, DIRECT, FRAMEWORK, README],
+    [PAGE, BOTS, COMMUNITIES, FRAMEWORK, README],
     ids=lambda page: page.name,
 )
 def test_the_snippets_run(page: Path) -> None:

@@ -12,7 +12,6 @@ from reliable_channel.spi import (
     StoreUnavailable,
     Transport,
     TransportError,
-    has_store,
     sds_message,
     topic_decryption,
     topic_transport,
@@ -100,7 +99,7 @@ class Sniffer:
         with anyio.CancelScope() as scope:
             await self._transport.open()
             try:
-                if self._history_s and has_store(self._transport):
+                if self._history_s and self._transport.has_store:
                     await self._fetch(view)
                 while True:
                     await self._receive(view)

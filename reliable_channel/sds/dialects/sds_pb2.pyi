@@ -182,7 +182,7 @@ class Message(_message.Message):
     """
     signature: _builtins.bytes
     """Not of the specification: a proof of `sender_id`, over all bytes of the message before this
-    field, which comes last (docs/signing.md). Peers that do not know the number skip it.
+    field, which comes last (docs/encryption.md). Peers that do not know the number skip it.
     """
     @_builtins.property
     def causal_history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...

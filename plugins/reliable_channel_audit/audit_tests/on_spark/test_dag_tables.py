@@ -124,7 +124,12 @@ def test_messages_of_a_sender_without_journal_are_in_the_dag(
 
 def test_what_a_sender_sent_twice_is_in_the_dag_once(spark: SparkSession) -> None:
     """It was stopped before it could note that the message was out."""
-    alike: dict[str, object] = {"entries": 2, "log_digest": "same", "is_whole": True}
+    alike: dict[str, object] = {
+        "entries": 2,
+        "log_digest": "same",
+        "is_whole": True,
+        "impostors": 0,
+    }
     first: dict[str, object] = {"message_id": "a", "lamport_timestamp": 1, "references": []}
     second: dict[str, object] = {"message_id": "b", "lamport_timestamp": 2, "references": ["a"]}
     given = facts(

@@ -17,6 +17,10 @@ TOPIC = "/reliable-channel/1/ops/proto"
 START_MS = 1_700_000_000_000
 
 
+class Deaf(LossyTransport):
+    has_store = False
+
+
 async def real_store(profile: str = "spec", deaf: str = "") -> list[StoredMessage]:
     """What three members leave that take turns for two minutes, in order of time; one of them may
     hear nothing, and have no Store to ask."""
@@ -25,8 +29,7 @@ async def real_store(profile: str = "spec", deaf: str = "") -> list[StoredMessag
     def member(sender_id: str) -> ReliableChannel:
         transport: Transport = network.transport()
         if sender_id == deaf:
-            transport.has_store = False  # type: ignore[attr-defined]
-            transport = LossyTransport(transport, drop_incoming=1, seed=1)
+            transport = Deaf(transport, drop_incoming=1, seed=1)
         return ReliableChannel(
             channel_id="ops",
             sender_id=sender_id,

@@ -6,11 +6,10 @@ from typing import Any, Final, Generic
 
 from reliable_channel.diagnostics import SegmentDiscarded
 from reliable_channel.engine import driver
-from reliable_channel.engine.driver import Wake
 from reliable_channel.engine.engine import Engine
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
-from reliable_channel.engine.steps import Step
+from reliable_channel.engine.steps import Step, Wake
 from reliable_channel.events import (
     AnyEvent,
     DeliveryFailed,
@@ -42,7 +41,7 @@ def _ignore() -> None:
     """Wake nothing."""
 
 
-class Driver(driver.Driver[Packet], Generic[C]):
+class SimulatedDriver(driver.Driver[Packet], Generic[C]):
     """Drives an engine in virtual time, and has it watched.
 
     Each task sets what wakes it. Of what was planned nothing happens once `is_over`.
@@ -105,9 +104,9 @@ class Driver(driver.Driver[Packet], Generic[C]):
 
     # -- steps -------------------------------------------------------------------------------------
 
-    def finish(self, now_ms: int | None = None) -> None:
+    def end(self, step: Step, now_ms: int) -> None:
         """End a step, and have the watch look at the core."""
-        super().finish(now_ms)
+        super().end(step, now_ms)
         self.watch.stepped(self.core, self.now_ms(), self._waits_for_transport)
 
     def release(self, steps: Iterable[Step], now_ms: int) -> None:
@@ -156,7 +155,7 @@ class Driver(driver.Driver[Packet], Generic[C]):
         if (unwritten := self.engine.unwritten) is None:
             note(*arguments)
         else:
-            self._notes.append((unwritten.submitted + 1, note, arguments))
+            self._notes.append((unwritten.submitted, note, arguments))
 
     def when_written(self, action: Callable[..., None], *arguments: Any) -> None:
         """Act once all steps so far are on disk, or known to be at risk."""

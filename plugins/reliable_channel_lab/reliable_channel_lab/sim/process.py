@@ -9,7 +9,7 @@ from reliable_channel.events import AnyEvent
 from reliable_channel.state import Saved
 
 from .disk_writer import DiskWriter
-from .driving import Driver
+from .driving import SimulatedDriver
 from .durability import Disk
 from .network import Packet
 from .publishing import Publisher
@@ -20,7 +20,7 @@ from .world import C
 class Process(Generic[C]):
     """What `runtime/runtime.py` is in earnest; `end` kills it, at any moment."""
 
-    def __init__(self, driver: Driver[C], disk: Disk | None) -> None:
+    def __init__(self, driver: SimulatedDriver[C], disk: Disk | None) -> None:
         self.driver = driver
         self._publisher = Publisher(driver)
         store = driver.world.store
@@ -37,10 +37,10 @@ class Process(Generic[C]):
         if driver.journal is not None:
             goes_on = saved is not None and is_restart(saved)
             driver.journal.opened(driver.core, None if goes_on else listen_from_ms, now_ms)
-        driver.finish(now_ms)
+        driver.finish()
         if saved is not None:
-            for _ in engine.redeliver(saved.tables, now_ms):
-                driver.finish(now_ms)
+            for step in engine.redeliver(saved.tables, now_ms):
+                driver.end(step, now_ms)
             driver.when_written(driver.watch.repeated)
         self.catch_up(listen_from_ms)
 

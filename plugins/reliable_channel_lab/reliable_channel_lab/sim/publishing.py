@@ -4,10 +4,10 @@ from random import Random
 from typing import Any
 
 from reliable_channel.engine.backoff import Backoff
-from reliable_channel.engine.driver import Wake
 from reliable_channel.engine.outbox import Item
+from reliable_channel.engine.steps import Wake
 
-from .driving import Driver
+from .driving import SimulatedDriver
 from .network import Packet, packet
 
 
@@ -18,7 +18,7 @@ class Publisher:
     away then, has published it, and the engine does not know.
     """
 
-    def __init__(self, driver: Driver[Any]) -> None:
+    def __init__(self, driver: SimulatedDriver[Any]) -> None:
         self._driver = driver
         self._is_busy = False
         self._in_hand: Item | None = None
@@ -41,13 +41,13 @@ class Publisher:
         if item is None:
             self._is_busy = False
             if (goes_at_ms := engine.sends_at_ms(now_ms)) is not None:
-                driver.finish(now_ms)
+                driver.finish()
                 driver.plan(max(0, goes_at_ms - now_ms), self.wake)
         elif engine.limit is None:
             self._call(item)
         else:
             driver.node.spent = engine.limit.spent(now_ms)
-            driver.finish(now_ms)
+            driver.finish()
             driver.when_written(self._call, item)
 
     def _call(self, item: Item) -> None:

@@ -17,9 +17,10 @@ from reliable_channel.engine.rate_limit import RateLimit
 from reliable_channel.engine.recovery import RepairPlan, Repairs
 from reliable_channel.engine.requests import Idempotency, Requests
 from reliable_channel.engine.segments import Segments
+from reliable_channel.engine.steps import Step
 from reliable_channel.events import MessageAcknowledged
 from reliable_channel.sds import comparison
-from reliable_channel.sds.adaptive.causal_frontier import Heads
+from reliable_channel.sds.adaptive.causal_frontier import CausalFrontier
 from reliable_channel.sds.bloom import RollingBloomFilter
 from reliable_channel.sds.comparison import LogComparison
 from reliable_channel.sds.message import Message, MessageKind
@@ -184,17 +185,17 @@ def stored_once_looked() -> AbstractContextManager[Any]:
 
     in_store = Engine.in_store
 
-    def trusting(self: Engine, message_hash: bytes) -> None:
-        in_store(self, message_hash)
-        for each in list(self.confirmation._message_ids):  # noqa: SLF001
-            in_store(self, each)
+    def trusting(self: Engine, message_hashes: Iterable[bytes], now_ms: int) -> Step:
+        if hashes := list(message_hashes):
+            hashes += self.confirmation._message_ids  # noqa: SLF001
+        return in_store(self, hashes, now_ms)
 
     return patch.object(Engine, "in_store", trusting)
 
 
 def heads_forgotten() -> AbstractContextManager[Any]:
     """After a restart only the newest messages are referred to."""
-    return patch.object(Heads, "restore", lambda self, rows: None)
+    return patch.object(CausalFrontier, "restore", lambda self, rows: None)
 
 
 def others_wait_for_store() -> AbstractContextManager[Any]:

@@ -27,6 +27,7 @@ from reliable_channel import (
 from reliable_channel.diagnostics import TransportDegraded
 from reliable_channel.events import StateDegraded
 from reliable_channel.spi import (
+    BaseTransport,
     Batch,
     Envelope,
     Source,
@@ -206,7 +207,7 @@ WAITING: Final = 10_000
 _LENGTH: Final = struct.Struct(">I")
 
 
-class CommunityCarrier:
+class CommunityCarrier(BaseTransport):
     """The transport of one community's channel, as `reliable_channel` wants transports.
 
     Args:

@@ -13,6 +13,7 @@ from typing import Final
 import anyio
 
 from reliable_channel.spi import (
+    BaseTransport,
     Batch,
     Envelope,
     Received,
@@ -49,7 +50,7 @@ EPHEMERAL_S: Final = 60.0
 """How long an ephemeral message is kept for others."""
 
 
-class NdnTransport:
+class NdnTransport(BaseTransport):
     """One content topic as a group on NDN, in which the sender is a node.
 
     Raises:
