@@ -18,6 +18,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from .audits import MAX_LIGHT, MESSAGE, alike, rows_of_kind, table
 from .facts import way_of
 from .figures import QUANTILES, ways
+from .rates import LEVELS
 from .sources.batches import arrow_schema
 from .sources.by_channel import by_channel, packed
 from .sources.fact_batches import each_unpacked
@@ -40,8 +41,10 @@ BITS: Final = 6
 ROWS_AT_ONCE: Final = 200_000
 """Deliveries that a task counts together."""
 _KEYS: Final = COUNTED.names[:-1]
-_COLUMNS: Final = ("message_id", "message_hash", "source", "at_ms", "missing_since_ms")
-_LEVELS: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+_COLUMNS: Final = (
+    *("message_id", "sender_id", "participant_id"),
+    *("message_hash", "source", "at_ms", "missing_since_ms"),
+)
 
 
 class Arrivals(NamedTuple):
@@ -100,10 +103,10 @@ def by_way(counted: DataFrame) -> DataFrame:
     whose = ["channel_id", "way"]
     every = counted.where("part is null and delay_ms is not null")
     missed = counted.where("missing_ms is not null")
-    late_p50 = _levels(missed, whose, "missing_ms", {"late_p50": 0.5})
+    late_p50 = _levels(missed, whose, "missing_ms", {"late_p50_ms": 0.5})
     sums = F.sum("deliveries").alias("late")
     return (
-        _levels(every, whose, "delay_ms", _LEVELS, deliveries=True)
+        _levels(every, whose, "delay_ms", LEVELS, deliveries=True)
         .join(missed.groupBy(*whose).agg(sums), whose, "left")
         .join(late_p50, whose, "left")
         .fillna(0, ["late"])
@@ -216,7 +219,9 @@ def _counted(
         return pa.table(columns)
 
     count = 0
-    for channel_id, rows in each_unpacked("Delivery", _COLUMNS, given, own=False):
+    is_others = pc.field("sender_id") != pc.field("participant_id")
+    for channel_id, every in each_unpacked("Delivery", _COLUMNS, given, own=False):
+        rows = every.filter(is_others)
         waiting[channel_id].append(rows)
         count += rows.num_rows
         if count >= ROWS_AT_ONCE:

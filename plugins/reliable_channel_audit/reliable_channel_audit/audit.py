@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 
 from .audits import WHOSE, compare, context_of, rows_of_kind, table, values_of
-from .check import behind, cases
+from .check import behind, cases, lost
 from .clocks import clocks_apart
 from .evidence import MAX_STEPS, Evidence, Rank, Step, lives, shown_by, worst
 from .facts import Acknowledgement, Delivery, Dispatch, Outcome
@@ -98,6 +98,7 @@ def verdict(
         deliveries=kinds.get("Delivery", 0),
         on_the_way=compared.on_the_way,
         behind=behind(compared),
+        lost=lost(compared),
         clocks=context.clocks,
         judged=cases(coverage, broken),
         unknown=unknowns(coverage, context, compared.unjudged),

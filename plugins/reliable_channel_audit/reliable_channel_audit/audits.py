@@ -56,9 +56,10 @@ _COUNT: Final = "count"
 _FALSE: Final = "false"
 _UNJUDGED: Final = "unjudged"
 _BEHIND: Final = "behind"
+_LOST: Final = "lost"
 """Kinds of rows of a judged bucket, beside findings: how many findings, messages and pairs on the
 way there are; a copy of a message that was not sent; why something cannot be judged; how many
-messages a participant lacks (`life`), and since when."""
+messages a participant lacks (`life`), and since when; how many of a sender (`detail`) it lost."""
 MESSAGES: Final = "messages"
 ON_THE_WAY: Final = "on_the_way"
 
@@ -251,6 +252,8 @@ def compare(
         compared.add_reason(Audit(row.audit), row.detail)
     for row in judged.where(F.col("kind") == _BEHIND).collect():
         compared.lacks((row.channel_id, row.participant_id), row.at_ms, row.life)
+    for row in judged.where(F.col("kind") == _LOST).collect():
+        compared.lost[row.channel_id, row.detail, row.participant_id, row.at_ms] += row.life
     false: defaultdict[tuple[str, str], list[Delivery]] = defaultdict(list)
     for row in judged.where(F.col("kind") == _FALSE).select("held").collect():
         each = Delivery(*row.held)
@@ -321,6 +324,10 @@ def _judge_bucket(context: Context, failures: Sequence[Outcome], given: pa.Table
     rows += [
         (_BEHIND, "", *whose, count, "", since_ms, "", None)
         for whose, (count, since_ms) in compared.behind.items()
+    ]
+    rows += [
+        (_LOST, "", channel_id, receiver_id, count, "", hour_ms, sender_id, None)
+        for (channel_id, sender_id, receiver_id, hour_ms), count in compared.lost.items()
     ]
     held = (each._asdict() for held in false.values() for each in held)
     rows += [(_FALSE, "", *whose, 0, "", each) for each in held]

@@ -22,8 +22,9 @@ from .promises import (
     unequal_logs,
     unknowns,
 )
+from .rates import rates
 from .replay import Life
-from .verdict import Behind, SetAside, Verdict, counted
+from .verdict import Behind, Lost, SetAside, Verdict, counted
 
 
 def check(
@@ -49,6 +50,7 @@ def check(
                     facts[type(fact)].append(fact)
             progress(participant)
     verdict = judge(facts, participants=len(group.participants), settle_ms=settle_ms)
+    verdict.rates = rates(facts[Delivery], verdict.lost, verdict.ahead_ms)
     verdict.set_aside = sorted(group.set_aside + facts[SetAside])
     return verdict
 
@@ -97,6 +99,7 @@ def concluded(
         logs=len({(life.channel_id, life.log_digest) for life in lives}),
         on_the_way=compared.on_the_way,
         behind=behind(compared),
+        lost=lost(compared),
         clocks=context.clocks,
         judged=cases(facts[Coverage], broken),
         unknown=unknowns(facts[Coverage], context, compared.unjudged),
@@ -110,6 +113,11 @@ def concluded(
 def behind(compared: Compared) -> list[Behind]:
     """The participants that lack messages."""
     return [Behind(*whose, *values) for whose, values in sorted(compared.behind.items())]
+
+
+def lost(compared: Compared) -> list[Lost]:
+    """The messages that were not delivered, by pair and hour."""
+    return [Lost(*route, messages) for route, messages in sorted(compared.lost.items())]
 
 
 def cases(covered: Iterable[Coverage], broken: dict[str, int]) -> dict[str, int]:

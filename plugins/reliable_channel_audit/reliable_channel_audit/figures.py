@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -9,11 +10,15 @@ from pyspark.sql import functions as F
 
 from .audits import MESSAGE, WHOSE, alike, context_of, light, messages, table
 from .facts import WAY_OF_KIND
+from .promises import HOUR_MS
+from .rates import LEVELS
 from .schemas import CLOCK
+from .verdict import Lost, Rate
 
+PAIR: Final = ("channel_id", "sender_id", "receiver_id")
 QUANTILES: Final = tuple(n / 20 for n in range(21))
 """At which a curve of latencies is drawn."""
-_LEVELS: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+_GROUPS: Final = (["channel_id"], ["channel_id", "hour_ms"], [*PAIR])
 
 
 def acknowledgement_latency(facts: DataFrame) -> DataFrame:
@@ -53,29 +58,28 @@ def ways(facts: DataFrame) -> DataFrame:
     )
 
 
-def by_hour(facts: DataFrame) -> DataFrame:
-    """Deliveries to others by the hour in which the message was accepted (UTC), and how long they
-    took from the sender's log to theirs (ms)."""
-    hour = (F.col("accepted_ms") - F.col("accepted_ms") % 3_600_000).alias("hour_ms")
-    return _delays(facts, "channel_id", hour).orderBy("channel_id", "hour_ms")
-
-
-def by_pair(facts: DataFrame) -> DataFrame:
-    """Deliveries by sender and receiver, and how long they took from log to log (ms)."""
-    pair = "channel_id", "sender_id", F.col("participant_id").alias("receiver_id")
-    return _delays(facts, *pair).orderBy("channel_id", "sender_id", "receiver_id")
-
-
-def _delays(facts: DataFrame, *by: Column | str) -> DataFrame:
-    accepted = table(facts, "Delivery", *MESSAGE, "at_ms", own=True)
-    accepted = light(accepted.withColumnRenamed("at_ms", "accepted_ms"))
-    came = table(facts, "Delivery", *MESSAGE, "sender_id", "participant_id", "at_ms", own=False)
-    delay = F.col("at_ms") - F.col("accepted_ms")
+def delivery_rates(facts: DataFrame, lost: Iterable[Lost]) -> DataFrame:
+    """Delivery rate and latency of each channel, of each hour in which messages were accepted, and
+    from each sender to each receiver (`verdict.Rate`)."""
+    hour = (F.col("accepted_ms") - F.col("accepted_ms") % HOUR_MS).alias("hour_ms")
+    group = "channel_id", "sender_id", "receiver_id", "hour_ms"
+    came = with_accepted(facts).select(
+        "channel_id",
+        "sender_id",
+        F.col("participant_id").alias("receiver_id"),
+        hour,
+        F.lit(0).alias("messages"),
+        (F.col("at_ms") - F.col("accepted_ms")).alias("delay_ms"),
+    )
+    gone = facts.sparkSession.createDataFrame(list(lost), came.drop("delay_ms").schema)
+    both = came.unionByName(gone, allowMissingColumns=True)
+    delivered = F.count("delay_ms").alias("delivered")
+    share = F.col("delivered") / (F.col("delivered") + F.col("lost"))
     return (
-        came.where(~F.col("sender_id").eqNullSafe(F.col("participant_id")))
-        .join(accepted, [*MESSAGE])
-        .groupBy(*by)
-        .agg(F.count("*").alias("delivered"), *_levels(delay))
+        both.groupingSets(_GROUPS, *group)
+        .agg(delivered, F.sum("messages").alias("lost"), *_levels(F.col("delay_ms")))
+        .withColumn("rate", share)
+        .select(*Rate._fields)
     )
 
 
@@ -86,19 +90,23 @@ def sent_as(facts: DataFrame) -> DataFrame:
 
 
 def with_accepted(facts: DataFrame) -> DataFrame:
-    """Deliveries of messages of others, with `accepted_ms`, when the sender had the message, or
-    else the first participant that logged it.
+    """Deliveries to others than the sender, with `accepted_ms`, when the sender had the message,
+    or else the first participant that logged it. What a sender gets back after it lost its state
+    is no delivery.
 
     Senders' own deliveries, one of each message, are sent to the others, which then stay where
     they are; only those of senders without a journal are exchanged.
     """
     accepted, rest = own_and_rest(facts)
-    columns = *MESSAGE, "message_hash", "source", "at_ms", "missing_since_ms"
-    came = table(facts, "Delivery", *columns, own=False).join(accepted, [*MESSAGE])
+    whose = "sender_id", "participant_id"
+    columns = *MESSAGE, *whose, "message_hash", "source", "at_ms", "missing_since_ms"
+    is_others = ~F.col("sender_id").eqNullSafe(F.col("participant_id"))
+    came = table(facts, "Delivery", *columns, own=False).where(is_others)
+    came = came.join(accepted, [*MESSAGE])
     if rest is None:
         return came
     first = messages(rest).select(*MESSAGE, "accepted_ms")
-    return came.unionByName(rest.select(*columns).join(first, [*MESSAGE]))
+    return came.unionByName(rest.select(*columns).where(is_others).join(first, [*MESSAGE]))
 
 
 def own_and_rest(facts: DataFrame) -> tuple[DataFrame, DataFrame | None]:
@@ -180,7 +188,7 @@ def sync_traffic(facts: DataFrame) -> DataFrame:
             F.coalesce(F.sum("messages"), F.lit(0)).alias("sync_messages"),
             F.coalesce(F.sum("bytes"), F.lit(0)).alias("sync_bytes"),
         )
-        .where("minutes > 0 or sync_messages > 0")
+        .where("round(minutes, 2) > 0 or sync_messages > 0")
         .withColumn("messages_per_minute", F.try_divide("sync_messages", "minutes"))
         .withColumn("bytes_per_minute", F.try_divide("sync_bytes", "minutes"))
         .withColumnRenamed("size", "participants")
@@ -244,5 +252,5 @@ def late_joiners(facts: DataFrame) -> DataFrame:
 
 
 def _levels(column: Column) -> list[Column]:
-    levels = F.percentile_approx(column, F.array(*map(F.lit, _LEVELS.values())), F.lit(10_000))
-    return [levels[place].alias(name) for place, name in enumerate(_LEVELS)]
+    levels = F.percentile_approx(column, F.array(*map(F.lit, LEVELS.values())), F.lit(10_000))
+    return [levels[place].alias(name) for place, name in enumerate(LEVELS)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -18,6 +19,7 @@ from pyspark.sql import functions as F
 from . import arrivals, dag_tables, figures
 from .audits import in_true_time, table
 from .dag_picture import draw_dag
+from .delivery_sections import delivery_sections
 from .evidence import Evidence
 from .findings import Finding
 from .journals import group_of, journal_files, options_of
@@ -32,10 +34,11 @@ from .page import (
     worst_participants,
 )
 from .plots import Curve, Panel, PlotsUnavailable, draw
+from .rates import listed
 from .schemas import FINDING
 from .sources.batches import arrow_schema
 from .timeline import TimeBucket
-from .verdict import Verdict
+from .verdict import Rate, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +57,11 @@ class Figure:
 WIDE_INCHES: Final = (10.0, 2.4)
 """Size of a panel that fills the page with letters of the size of its text."""
 LEADING: Final = (
-    Figure("delivery_by_hour", "Deliveries by hour", figures.by_hour),
-    Figure("delivery_by_pair", "Deliveries by sender and receiver", figures.by_pair),
     Figure("delivery_by_way", "How messages came", arrivals.by_way),
     Figure("repair", "Losses that were repaired", figures.repair_efficiency),
     Figure("acknowledgements", "Acknowledgements", figures.acknowledgement_latency),
 )
-"""Before the promises: what an operator asks first."""
+"""Before the promises, after delivery rates: what an operator asks first."""
 FIGURES: Final = (
     Figure("overhead", "Overhead", figures.overhead),
     Figure("sync", "Sync messages by the size of the group", figures.sync_traffic),
@@ -83,7 +84,8 @@ def write_report(
     end_ms: int = 2**63 - 1,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Path:
-    """Write `index.html`, `report.json` and a Parquet file a table; return the page's path.
+    """Write `index.html`, `report.json` and a Parquet file a table; return the page's path. The
+    delivery rates become those of the verdict.
 
     Of the journals in `paths` the options are shown. With `said` (`sds_said`) the causal DAG is a
     section, with a picture of the last messages between `begin_ms` and `end_ms`; it is read for
@@ -93,25 +95,21 @@ def write_report(
         OSError: the directory cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    true = in_true_time(facts, found.ahead_ms)
+    progress("delivery rates")
+    found.rates = _rates(true, found, directory)
     (directory / "report.json").write_text(as_json(found, evidence))
-    ahead_ms = {whose: ms for whose, ms in found.clocks.items() if ms}
-    true = in_true_time(facts, ahead_ms)
     came = arrivals.arrivals(true)
-    made = {
-        "delivery_by_hour": figures.by_hour(true),
-        "delivery_by_pair": figures.by_pair(true),
-        "delivery_by_way": arrivals.by_way(came.counted),
-    }
     sections = []
     for figure in (*LEADING, *FIGURES):
         progress(figure.title.lower())
-        there = made.get(figure.name)
-        values = (figure.of(facts) if there is None else there).toArrow()
+        is_counted = figure.of is arrivals.by_way
+        values = figure.of(came.counted if is_counted else facts).toArrow()
         pq.write_table(values, directory / f"{figure.name}.parquet")
         first = [tuple(row.values()) for row in values.slice(0, MAX_ROWS).to_pylist()]
-        drawn = _delays(came.counted) if figure.of is arrivals.by_way else ""
+        drawn = _delays(came.counted) if is_counted else ""
         sections.append(section(figure.title, figure.about, values.column_names, first, drawn))
-    buckets = _buckets(came, found.findings, ahead_ms)
+    buckets = _buckets(came, found.findings, found.ahead_ms)
     came.counted.unpersist()
     if said is not None:
         progress("the causal dag")
@@ -122,12 +120,25 @@ def write_report(
     pq.write_table(
         pa.Table.from_pylist(rows_of, arrow_schema(FINDING)), directory / "findings.parquet"
     )
-    subject = _subject(facts, ahead_ms, paths, settle_ms)
-    leading, others = sections[: len(LEADING)], sections[len(LEADING) :]
+    subject = _subject(facts, found.ahead_ms, paths, settle_ms)
+    leading = *delivery_sections(found), *sections[: len(LEADING)]
+    others = sections[len(LEADING) :]
     text = page(found, subject, _cases(facts, found), buckets, evidence, others, leading=leading)
     path = directory / "index.html"
     path.write_text(text)
     return path
+
+
+def _rates(facts: DataFrame, found: Verdict, directory: Path) -> list[Rate]:
+    """Delivery rates, also as a table of hours and one of pairs."""
+    every = figures.delivery_rates(facts, found.lost).toArrow()
+    keys = "channel_id", "hour_ms", "sender_id", "receiver_id"
+    every = every.sort_by([(name, "ascending") for name in keys])
+    for name, of in (("hour", ["hour_ms"]), ("pair", ["sender_id", "receiver_id"])):
+        others = [key for key in keys[1:] if key not in of]
+        rows = every.filter(pc.field(of[0]).is_valid()).drop_columns(others)
+        pq.write_table(rows, directory / f"delivery_by_{name}.parquet")
+    return listed(Rate(*row.values()) for row in every.to_pylist())
 
 
 def _subject(

@@ -27,8 +27,9 @@ HERE: list[Row] = [
     delivery("erin", 1_200, source="live", message_hash=b"2"),
     delivery("frank", 1_300, source="live", message_hash=b"3", missing_since_ms=1_100),
     delivery("gina", 1_500, source="live", message_hash=b"4"),
+    delivery("alice", 9_000, life=1, source="store", message_hash=b"1"),
 ]
-"""One message of alice, which came to others by every way."""
+"""One message of alice, which came to others by every way, and back to her after a restart."""
 LIVES = [
     fact("Life", name, entries=1, log_digest="same", is_whole=True)
     for name in ("alice", "bob", "carol", "dave", "erin", "frank", "gina")
@@ -51,8 +52,8 @@ def test_by_way_and_its_curve(spark: SparkSession, here: DataFrame) -> None:
         ("general", "unknown", 1, 500, 500, 500, 500, 0, None),
     ]
     schema = (
-        "channel_id string, way string, deliveries long, p50 long, p90 long, p99 long, max long, "
-        "late long, late_p50 long"
+        "channel_id string, way string, deliveries long, p50_ms long, p90_ms long, p99_ms long, "
+        "max_ms long, late long, late_p50_ms long"
     )
     found = by_way(counted)
     assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)

@@ -6,6 +6,8 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from reliable_channel_audit import figures
+from reliable_channel_audit.promises import HOUR_MS
+from reliable_channel_audit.verdict import Lost
 
 from .tables import delivery, fact, facts
 
@@ -27,7 +29,7 @@ def test_acknowledgement_latency(spark: SparkSession) -> None:
         ("causal_history", 2, 100, 300, 300, 300),
         ("never", 1, None, None, None, None),
     ]
-    schema = "source string, messages long, p50 long, p90 long, p99 long, max long"
+    schema = "source string, messages long, p50_ms long, p90_ms long, p99_ms long, max_ms long"
     found = figures.acknowledgement_latency(facts(spark, *given))
     assertDataFrameEqual(
         found.drop("channel_id", "participant_id"),
@@ -102,17 +104,27 @@ def test_late_joiners(spark: SparkSession) -> None:
     )
 
 
-def test_what_a_sender_gets_back_after_a_loss_of_state_is_no_delivery_to_others(
-    spark: SparkSession,
-) -> None:
+def test_delivery_rates_by_hour_and_pair(spark: SparkSession) -> None:
+    """What a sender gets back after a loss of its state is no delivery to others."""
     given = facts(
         spark,
         delivery("alice", 1_000, first_segment_id="m"),
         delivery("alice", 9_000, life=1, source="store"),
         delivery("bob", 1_010, source="live"),
+        delivery("carol", 1_500, source="store"),
     )
-    expected = [("alice", "bob", 1, 10, 10)]
-    schema = "sender_id string, receiver_id string, delivered long, p50 long, max long"
-    found = figures.by_pair(given).drop("channel_id", "p90", "p99")
-    assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)
-    assert figures.by_hour(given).collect()[0].delivered == 1
+    lost = [
+        Lost("general", "alice", "bob", HOUR_MS, 1),
+        Lost("general", "zoe", "bob", HOUR_MS, 2),
+    ]
+    found = figures.delivery_rates(given, lost).collect()
+    assert {row[:7] for row in found} == {
+        ("general", None, None, None, 2, 3, 0.4),
+        ("general", 0, None, None, 2, 0, 1.0),
+        ("general", HOUR_MS, None, None, 0, 3, 0.0),
+        ("general", None, "alice", "bob", 1, 1, 0.5),
+        ("general", None, "alice", "carol", 1, 0, 1.0),
+        ("general", None, "zoe", "bob", 0, 2, 0.0),
+    }
+    times = {row.receiver_id: row[7:] for row in found if row.sender_id == "alice"}
+    assert times == {"bob": (10, 10, 10, 10), "carol": (500, 500, 500, 500)}

@@ -14,7 +14,7 @@ from pyspark.testing import assertDataFrameEqual
 from reliable_channel_audit import audit, figures
 from reliable_channel_audit.audit import read_facts, verdict
 from reliable_channel_audit.check import check
-from reliable_channel_audit.page import TIMES
+from reliable_channel_audit.page import title_of
 from reliable_channel_audit.report import FIGURES, write_report
 
 from ..generated import write_group
@@ -45,13 +45,19 @@ def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     assert not re.search(r"<script|<link|src=|@import|url\(http", text)
     for figure in FIGURES:
         rows = pq.read_table(page.with_name(f"{figure.name}.parquet"))
-        heads = [TIMES.get(name, name).replace("_", " ") for name in rows.column_names]
-        assert all(f">{head}</th>" in text for head in heads if rows.num_rows)
+        told = {name for row in rows.to_pylist() for name, value in row.items() if value}
+        assert all(f">{title_of(name)}</th>" in text for name in told - {"channel_id"})
     found = json.loads(page.with_name("report.json").read_text())
     shown = [each.to_dict() for each in evidence]
     assert len(shown) == 1
     assert found == json.loads(check([tmp_path / "journals"]).to_json()) | {"evidence": shown}
+    assert [each["lost"] for each in found["rates"] if each["lost"]] == [1, 1, 1]
     assert pq.read_table(page.with_name("findings.parquet")).num_rows == 1
+    hours, pairs = (
+        pq.read_table(page.with_name(f"delivery_by_{name}.parquet")) for name in ("hour", "pair")
+    )
+    assert sum(hours["lost"].to_pylist()) == sum(pairs["lost"].to_pylist()) == 1
+    assert pairs.num_rows == 12
 
 
 @pytest.fixture(scope="module")

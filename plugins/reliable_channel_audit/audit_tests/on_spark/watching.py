@@ -11,7 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from reliable_channel_audit.live import notices
+from reliable_channel_audit.live import notices, start
 from reliable_channel_audit.session import session
 
 from .conftest import SMALL
@@ -61,7 +61,7 @@ def written(frame: DataFrame, out: str, name: str, *, ends: bool) -> StreamingQu
     writer = (
         writer.trigger(availableNow=True) if ends else writer.trigger(processingTime="0 seconds")
     )
-    return writer.start(f"{out}/{name}")
+    return start(writer, f"{out}/{name}")
 
 
 if __name__ == "__main__":

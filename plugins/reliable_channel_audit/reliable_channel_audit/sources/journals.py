@@ -10,8 +10,7 @@ import heapq
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -20,10 +19,12 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
-
-from reliable_channel.spi import Unpacker
 
 from ..columns.fast_facts import FastFacts, fast_facts
 from ..columns.wire import NeedsRowReader
@@ -31,27 +32,18 @@ from ..dag import said_by
 from ..evidence import ids_of, steps_of
 from ..facts import facts_of, uncollected
 from ..findings import Finding
-from ..journals import (
-    DAMAGE,
-    PACKED,
-    Participant,
-    end_of_lines,
-    group_of,
-    journal_files,
-    lived,
-    texts,
-)
-from ..lines import Line, line_of
+from ..journals import DAMAGE, Participant, group_of, journal_files, lived
 from ..schemas import FACT, JOURNAL, SAID, STEP
 from .batches import arrow_schema, batches
 from .fact_batches import FactBatches, batches_of
+from .following import Offset, Stretch, journals_in, lines_of, read_to, stretches
 from .options import whole
 
-FRESH_BYTES = 2 * 1024 * 1024
-"""So far before a stretch is looked first for a line that needs none before it."""
 PARTITION_BYTES = 64 * 1024 * 1024
 """Of journals that one task reads, unless one participant has more: a task takes seconds then."""
 
+BATCH_BYTES = 4 * PARTITION_BYTES
+"""Of journals, unpacked, that a batch of a stream has, if it has more to catch up with."""
 COLUMNS_FROM_BYTES = 128 * 1024
 """Of a participant's journals: columns take at least 5 ms, as long as 100 deliveries take
 row by row."""
@@ -60,6 +52,11 @@ row by row."""
 @dataclass
 class Participants(InputPartition):
     group: tuple[Participant, ...]
+
+
+@dataclass
+class JournalStretch(InputPartition):
+    stretch: Stretch
 
 
 class JournalReader(DataSourceReader):
@@ -89,58 +86,49 @@ class JournalReader(DataSourceReader):
         return batches(_rows(partition.group), arrow_schema(JOURNAL), weighed=[payload])
 
 
-@dataclass
-class FileRange(InputPartition):
-    """The bytes of a file between two ends of lines."""
-
-    path: str
-    begin: int
-    end: int
-
-
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what was written since, in whole lines; the offset is how far each file is read.
+    """Reads what was written since, in whole lines, across the rotation of journals; in batches of
+    some `max_bytes`."""
 
-    Packed files are finished ones: read them in a batch.
-    """
-
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], max_bytes: int = BATCH_BYTES) -> None:
         self._paths = paths
-        self._target: dict[str, int] | None = None
+        self._max_bytes = max_bytes
+        self._target: Offset | None = None
 
-    def initialOffset(self) -> dict[str, int]:
+    def initialOffset(self) -> Offset:
         return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """The most that a batch has."""
+        return ReadMaxBytes(self._max_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Stop at what is there now."""
-        self._target = self._ends()
+        self._target = read_to(journals_in(self._paths), {})
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """How far there are whole lines."""
-        return {**start, **(self._ends() if self._target is None else self._target)}
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """How far there are whole lines, within the limit."""
+        budget = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        return read_to(journals_in(self._paths), start, budget, self._target)
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[FileRange]:
-        """A share for each file that grew."""
-        return [
-            FileRange(path, start.get(path, 0), size)
-            for path, size in end.items()
-            if size > start.get(path, 0)
-        ]
+    def partitions(self, start: Offset, end: Offset) -> list[JournalStretch]:
+        """A share for each part of a journal that is to be read."""
+        journals = journals_in(self._paths)
+        return [JournalStretch(each) for each in stretches(journals, start, end)]
 
-    def read(self, partition: FileRange) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: JournalStretch) -> Iterator[pa.RecordBatch]:
         """The lines of a stretch, without number and life."""
         payload = JOURNAL.names.index("payload")
-        return batches(_rows_in(partition), arrow_schema(JOURNAL), weighed=[payload])
+        part = partition.stretch.part
+        whose = part.channel_id, part.participant_id, part.path, None, None
+        rows = ((*whose, *line) for line in lines_of(partition.stretch))
+        return batches(rows, arrow_schema(JOURNAL), weighed=[payload])
 
-    def commit(self, end: dict[str, int]) -> None:
+    def commit(self, end: Offset) -> None:
         """Nothing to let go: files stay."""
 
     def stop(self) -> None:
         """Nothing is held open."""
-
-    def _ends(self) -> dict[str, int]:
-        files = (path for path in journal_files(self._paths) if path.suffix not in PACKED)
-        return {str(path): end_of_lines(path) for path in files}
 
 
 class FactReader(JournalReader):
@@ -224,8 +212,13 @@ class JournalSource(DataSource):
         return JournalReader(_paths(self.options), whole(self.options, "partitions", None))
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:
-        """What is there now, and what is written from now on."""
-        return JournalStreamReader(_paths(self.options))
+        """What is there now, and what is written from now on.
+
+        Raises:
+            ValueError: `max_bytes` is not a number above 0.
+        """
+        max_bytes = whole(self.options, "max_bytes", BATCH_BYTES, at_least=1)
+        return JournalStreamReader(_paths(self.options), max_bytes)
 
 
 class FactSource(DataSource):
@@ -298,37 +291,6 @@ def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:
         whose = participant.channel_id, participant.participant_id
         for path, number, life, line in lived(*whose, participant.paths):
             yield (*whose, path, number, life, *line)
-
-
-def _rows_in(partition: FileRange) -> Iterator[Sequence[Any]]:
-    group = group_of([Path(partition.path)]).participants
-    if not group:
-        return
-    whose = group[0].channel_id, group[0].participant_id
-    unpacker = Unpacker()
-    with Path(partition.path).open("rb") as file:
-        file.seek(_fresh_before(file, partition.begin))
-        for text in texts(file):
-            line = text if isinstance(text, Line) else line_of(text, unpacker)
-            is_empty = not isinstance(text, Line) and text.isspace()
-            if file.tell() > partition.begin and not is_empty:
-                yield (*whose, partition.path, None, None, *line)
-            if file.tell() >= partition.end:
-                break
-
-
-def _fresh_before(file: IO[bytes], end: int) -> int:
-    """Where the last line before `end` begins that needs no bytes of lines before it."""
-    window = FRESH_BYTES
-    while end:
-        begin = max(0, end - window)
-        file.seek(begin)
-        text = file.read(end - begin)
-        at = text.rfind(b"\n", 0, max(0, text.rfind(b'"fresh":true')))
-        if at >= 0 or not begin:
-            return begin + at + 1
-        window *= 4
-    return 0
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:

@@ -101,6 +101,7 @@ def _together(every: Iterable[Compared]) -> Compared:
         found.findings += each.findings
         found.on_the_way += each.on_the_way
         found.behind |= each.behind
+        found.lost += each.lost
         for audit, reason in each.unjudged.items():
             found.add_reason(audit, reason)
     return found
