@@ -23,10 +23,12 @@ class Known:
         self._codes: dict[bytes, int] = {}
         self._messages = no_messages()
 
-    def places(self, hashes: Sequence[str | None]) -> Whole:
-        """Where messages are known; -1 where they are not."""
+    def places(self, hashes: Sequence[str], sizes: Whole) -> Whole:
+        """Where messages of so many bytes are known; -1 where they are not."""
         get = self._places.get
-        return np.fromiter((get(each or "", -1) for each in hashes), np.int64, len(hashes))
+        found = np.fromiter((get(each, -1) for each in hashes), np.int64, len(hashes))
+        known_bytes = np.append(self._messages.total_bytes, -1)[found]
+        return np.where(known_bytes == sizes, found, -1)
 
     def add(self, hashes: Sequence[str], found: Found) -> None:
         """Learn messages. Those with a retrieval hint that cannot be seen to be right are left out,

@@ -51,6 +51,11 @@ class Unpacked(NamedTuple):
     is_value: Array
     """Whether a text is the value of its piece, without tag and length."""
 
+    def bytes_of(self) -> Whole:
+        """How many bytes each text stands for."""
+        ends = np.cumsum(self.sizes[self.uses])[np.cumsum(self.counts) - 1]
+        return np.diff(ends, prepend=0)
+
 
 def whole(payloads: Sequence[bytes]) -> Unpacked:
     """Payloads that are not packed: a piece each."""

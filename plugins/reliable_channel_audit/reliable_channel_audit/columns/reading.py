@@ -169,7 +169,7 @@ def _line_range(rows: list[Json], first: int, ids: Ids, known: Known | None) -> 
         messages, contents, *_ = messages_of(texts, wire, received, ids)
         return LineRange(by_event, at_ms, wired, messages, contents)
     hashes = [row.message_hash or "" for row in wired.rows]
-    at = known.places(hashes)
+    at = known.places(hashes, texts.bytes_of()[wire])
     new = at < 0
     found = messages_of(texts, wire[new], received, ids, wire[~new])
     messages = known.with_known(found.messages, at)
@@ -185,8 +185,7 @@ def _unpacked(packed: Sequence[str | None], plain: Sequence[bytes | None]) -> Un
     if texts and payloads:
         raise NeedsRowReader("packed bytes beside others")
     found = unpacked(texts) if texts else whole(payloads)
-    ends = np.cumsum(found.sizes[found.uses])[np.cumsum(found.counts) - 1]
-    if (np.diff(ends, prepend=0) > MAX_MESSAGE_BYTES).any():
+    if (found.bytes_of() > MAX_MESSAGE_BYTES).any():
         raise NeedsRowReader("a long payload")
     return found
 

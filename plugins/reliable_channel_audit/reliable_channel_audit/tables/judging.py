@@ -17,6 +17,7 @@ from ..facts import Lag, Outcome
 from ..findings import Audit, Gap, HeardSender, Orphan
 from ..journals import Group, Participant
 from ..promises import Compared, Context
+from ..rates import rated
 from ..replay import Life
 from ..verdict import SetAside, Verdict
 from . import layout
@@ -63,6 +64,8 @@ def judge(
     verdict.deliveries = sum(
         hour.entries for each in known for hours in each.hours.values() for hour in hours.values()
     )
+    delays = {group: found for each in every.values() for group, found in each.delays.items()}
+    verdict.rates = rated(delays, verdict.lost)
     verdict.set_aside = sorted(group.set_aside + facts[SetAside])
     run_id = uuid4().hex
     _keep(run_id, verdict, directory)
