@@ -1,8 +1,8 @@
 """`make bench WHAT=pipeline`: CPU seconds that judging journals takes.
 
-CPU seconds are of the whole process tree, JVM and Python workers among it. Each case is read by
-Spark (`local[2]`), judged and reported, and judged by `check` in this process. `audit ingest` makes
-tables of it, judges them, and does both again when one journal is new. With `--duckdb`, the same
+CPU seconds are of the whole process tree, JVM and Python workers among it. Each case is judged by
+`check`. `audit ingest` makes tables of it, judges them, and does both again when one journal is
+new. Spark (`local[2]`) makes the tables in tasks, and the report. With `--duckdb`, the same
 figures are computed in SQL from the journals (`pipeline.sql`) and from the tables (`views.py`): all
 must be equal. Linux only.
 
@@ -217,33 +217,34 @@ def read_tables(steps: Steps, facts: Path) -> dict[str, Any]:
 
 def by_spark(steps: Steps, spark: SparkSession, directory: Path, scratch: Path) -> dict[str, Any]:
     """The figures of the pipeline on Spark."""
-    from reliable_channel_audit.audit import read_facts, read_said, verdict
+    from reliable_channel_audit.frames import facts_of
     from reliable_channel_audit.report import write_report
+
+    kept, found, done = scratch / "spark", list[Judged](), list[Ingested]()
 
     def step(name: str, work: Callable[[], object]) -> None:
         before = spilled_bytes(spark)
         note(steps, name, work)
         steps[name]["spilled_bytes"] = spilled_bytes(spark) - before
 
-    facts = read_facts(spark, [directory])
-    found: list[Verdict] = []
-    step("reading", facts.count)
-    step("verdict", lambda: found.append(verdict(facts, [directory])))
-    said = read_said(spark, [directory])
-    step("report", lambda: write_report(facts, found[0], scratch, said=said))
-    facts.unpersist()
+    def report() -> None:
+        write_report(facts_of(spark, kept, found[0]), found[0].verdict, scratch)
+
+    step("spark: ingest", lambda: done.append(ingest([directory], kept, spark=spark, partitions=2)))
+    found.append(judge(kept, done[0].group))
+    step("spark: report", report)
     ways = pq.read_table(scratch / "delivery_by_way.parquet")
     told = pq.read_table(scratch / "acknowledgements.parquet")
     by_way: dict[str, tuple[int, int]] = {}
     for each in ways.to_pylist():
         count, slowest_ms = by_way.get(each["way"], (0, 0))
-        by_way[each["way"]] = count + each["deliveries"], max(slowest_ms, each["max"])
+        by_way[each["way"]] = count + each["deliveries"], max(slowest_ms, each["max_ms"])
     counts: dict[str, int] = {}
     for each in told.to_pylist():
         if each["source"] != "never":
             name = each["participant_id"]
             counts[name] = counts.get(name, 0) + each["messages"]
-    return figures_of(found[0]) | {
+    return figures_of(found[0].verdict) | {
         "ways": [(way, *values) for way, values in sorted(by_way.items())],
         "acknowledgements": sorted(counts.items()),
     }

@@ -140,7 +140,6 @@ class FastReader:
             "Delivery": self._deliveries(),
             "Acknowledgement": self.acknowledgements(),
             "Dispatch": self.dispatches(),
-            "Said": self._said(self._own_content()),
         }
 
     def _references(self, places: Whole) -> tuple[Whole, Whole]:
@@ -439,25 +438,6 @@ class FastReader:
             "kind": words.take(pa.array(wire.source[is_out])),
             "at_ms": pa.array(wire.at_ms[is_out]),
             "payload_bytes": pa.array(self._life.messages.total_bytes[is_out]),
-        }
-
-    def _said(self, own: Whole) -> dict[str, pa.Array]:
-        messages, log = self._life.messages, self._life.log
-        entry = self._log_at[messages.message_id[own]]
-        me = self._life.ids.get(self._whose[1], -1)
-        is_mine = (messages.sender[own] == me) & (log.sender[entry] == me)
-        own = own[is_mine & (messages.lamport_timestamp[own] >= 0)]
-        references, _ = self._references(own)
-        ends = np.cumsum(messages.reference_counts[own])
-        names = pa.array(self._names, pa.string())
-        return {
-            "message_id": names.take(pa.array(messages.message_id[own])),
-            "sender_id": names.take(pa.array(messages.sender[own])),
-            "lamport_timestamp": pa.array(messages.lamport_timestamp[own]),
-            "at_ms": pa.array(self._life.wire.at_ms[own]),
-            "references": pa.ListArray.from_arrays(
-                pa.array(np.concatenate([[0], ends]), pa.int32()), names.take(pa.array(references))
-            ),
         }
 
 

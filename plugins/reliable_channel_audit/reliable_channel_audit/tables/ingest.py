@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from time import time_ns
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
 
 from ..columns.gathered import Times, gathered_part
 from ..columns.known import Known
@@ -19,9 +22,14 @@ from . import layout
 from .rows import tables_by_rows
 from .stored_part import Tables, tables_of
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 Row = dict[str, Any]
 """A row of `part`, with the channel."""
 _NS: Final = 1_000_000
+MAX_TASKS: Final = 64
+"""That add files on Spark, if no other number is given."""
 
 
 class Ingested(NamedTuple):
@@ -39,16 +47,23 @@ def ingest(
     paths: Iterable[str | Path],
     directory: Path,
     *,
+    with_open: bool = False,
+    spark: SparkSession | None = None,
+    partitions: int | None = None,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Ingested:
-    """Add the closed journal files among paths to a directory of facts.
+    """Add the closed journal files among paths to a directory of facts; also open ones, as they are
+    now, if `with_open`.
 
     A file that was added is not read again while its size and time are the same. A file that
     changed takes the place of what it was. One writer at a time.
 
+    With `spark` its tasks read them, so many at a time (`partitions`).
+
     Raises:
         FileNotFoundError: a path that is not there.
     """
+    directory = directory.resolve()  # tasks run elsewhere
     files = [path.resolve() for path in journal_files(paths, may_be_none=True)]
     rows = {row["path"]: row for row in parts(directory)}
     same = {path: rows[str(path)] for path in files if _is_same(path, rows.get(str(path)))}
@@ -56,24 +71,61 @@ def ingest(
         path: (row["channel_id"], row["participant_id"], row["first_ms"])
         for path, row in same.items()
     }
-    group, added = group_of(files, opened), 0
-    new = {
-        (participant.channel_id, nth, participant.participant_id): (participant, path)
+    group = group_of(files, opened)
+    new = sorted(
+        (participant.channel_id, nth, participant.participant_id, path)
         for participant in group.participants
-        for nth, path in enumerate(map(Path, participant.paths))
-        if path not in same and is_closed(path)
-    }
-    for channel_id, places in groupby(sorted(new), lambda place: place[0]):
+        for nth, path in enumerate(participant.paths)
+        if Path(path) not in same and (with_open or is_closed(Path(path)))
+    )
+    add = add_here if spark is None else partial(add_on_spark, spark, partitions)
+    for path, sha256 in add(new, directory, progress):
+        for old in (rows.get(path), rows.get(path.removesuffix(Path(path).suffix))):
+            if old is not None and old["sha256"] != sha256:
+                remove(old, directory)
+    return Ingested(len(new), len(same), group)
+
+
+NewFile = tuple[str, int, str, str]
+"""Channel of a new file, which one it is of its participant, the participant, and its path."""
+
+
+def add_here(
+    new: Iterable[NewFile], directory: Path, progress: Callable[[str], None]
+) -> Iterator[tuple[str, str]]:
+    """Add files in this process; yields path and sha256 of each."""
+    for channel_id, files in groupby(new, lambda each: each[0]):
         known = Known()
-        for place in places:  # of one time one after the other, as they have the same messages
-            participant, path = new[place]
-            progress(f"{channel_id}: {path.name}")
-            row = add_part(participant, path, directory, known)
-            for old in (rows.get(str(path)), rows.get(str(path).removesuffix(path.suffix))):
-                if old is not None and old["sha256"] != row["sha256"]:
-                    remove(old, directory)
-            added += 1
-    return Ingested(added, len(same), group)
+        for _, _, participant_id, path in files:  # those of one time one after the other
+            progress(f"{channel_id}: {Path(path).name}")
+            participant = Participant(channel_id, participant_id, (path,), 0)
+            yield path, add_part(participant, Path(path), directory, known)["sha256"]
+
+
+def add_on_spark(
+    spark: SparkSession,
+    partitions: int | None,
+    new: Sequence[NewFile],
+    directory: Path,
+    progress: Callable[[str], None],
+) -> Iterator[tuple[str, str]]:
+    """Add files in tasks, which see the same files and the same directory."""
+    progress(f"{len(new)} journals")
+    names = "channel_id", "nth", "participant_id", "path"
+    count = partitions or min(len(new), MAX_TASKS)
+
+    def add(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+        found = list(add_here(files, directory, lambda what: None))
+        yield pa.RecordBatch.from_pylist(
+            [{"path": path, "sha256": sha256} for path, sha256 in found],
+            pa.schema({"path": pa.string(), "sha256": pa.string()}),
+        )
+
+    if new:
+        frame = spark.createDataFrame(new, list(names)).repartition(count)
+        for row in frame.mapInArrow(add, "path string, sha256 string").collect():
+            yield row.path, row.sha256
 
 
 def parts(directory: Path) -> list[Row]:
