@@ -23,7 +23,7 @@ from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel_audit.columns.fast_facts import fast_facts
 from reliable_channel_audit.columns.wire import NeedsRowReader
-from reliable_channel_audit.facts import facts_of
+from reliable_channel_audit.facts import Acknowledgement, Delivery, Dispatch, facts_of
 from reliable_channel_audit.journals import DAMAGE, Participant, group_of, journal_files
 from reliable_channel_audit.lines import KNOWN
 from tests.journal_lines import json_lines
@@ -45,7 +45,8 @@ def by_rows(participant: Participant) -> Table:
     """The facts, as the judges of rows give them."""
     facts: Table = defaultdict(list)
     for fact in facts_of(participant):
-        facts[type(fact).__name__].append(fact._asdict())
+        if not isinstance(fact, (Delivery, Acknowledgement, Dispatch)):  # these are in the tables
+            facts[type(fact).__name__].append(fact._asdict())
     return facts
 
 
@@ -58,10 +59,6 @@ def by_columns(participant: Participant) -> Table | None:
     facts: Table = defaultdict(list)
     for fact in found.few:
         facts[type(fact).__name__].append(fact._asdict())
-    whose = dict(zip(("channel_id", "participant_id", "life"), found.whose, strict=True))
-    for kind, columns in found.many.items():
-        rows = zip(*(each.to_pylist() for each in columns.values()), strict=True)
-        facts[kind] += [{**whose, **dict(zip(columns, row, strict=True))} for row in rows]
     return {kind: rows for kind, rows in facts.items() if rows}
 
 

@@ -19,10 +19,12 @@ from reliable_channel_audit.columns import reading
 from reliable_channel_audit.columns.gathered import gathered_part
 from reliable_channel_audit.columns.messages import Found, messages_of
 from reliable_channel_audit.columns.packing import Unpacked
+from reliable_channel_audit.facts import Delivery
 from reliable_channel_audit.journals import journal_files
 from reliable_channel_audit.plugin import register_commands
+from reliable_channel_audit.promises import Context, compare_messages
+from reliable_channel_audit.tables import comparing, layout, participants
 from reliable_channel_audit.tables import ingest as ingesting
-from reliable_channel_audit.tables import layout, participants
 from reliable_channel_audit.tables.ingest import Ingested, ingest, parts
 from reliable_channel_audit.tables.judging import Judged, judge
 from reliable_channel_audit.verdict import Value
@@ -74,6 +76,26 @@ def test_the_verdict_on_a_running_group_is_that_on_its_journals(
     done, judged = run(tmp_path / "journals", tmp_path / "facts")
     assert (done.added, judged.verdict.value) == (0, Value.KEPT)
     same(tmp_path / "journals", tmp_path / "facts")
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_only_messages_that_differ_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_running: bool
+) -> None:
+    """Those of the last seconds, if the group was running."""
+    compared = list[str]()
+
+    def counting(context: Context, held: list[Delivery], *others: Any) -> Any:
+        compared.extend({each.message_id for each in held})
+        return compare_messages(context, held, *others)
+
+    write_group(tmp_path / "journals", messages=500, seed=2)
+    if is_running:
+        cut(tmp_path / "journals", 20_000)
+    monkeypatch.setattr(comparing, "compare_messages", counting)
+    _, judged = run(tmp_path / "journals", tmp_path / "facts")
+    assert judged.verdict.holds
+    assert 0 < len(compared) < judged.verdict.messages / 3 if is_running else not compared
 
 
 @pytest.mark.parametrize("seed", range(2))
