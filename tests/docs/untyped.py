@@ -35,6 +35,7 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "make": "needs containers: `make interop` in CI",
         "INTEROP_CELLS": "needs containers",
     },
+    "docs/facts.md": {"reliable-channel audit ingest": SPARK},
     "docs/pipeline.md": {
         "reliable-channel check journals/ --out": SPARK,
         "make demo AUDIT=1": SPARK,
