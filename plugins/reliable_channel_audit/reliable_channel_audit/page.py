@@ -73,8 +73,8 @@ th.number {{ text-align: right }}
 .grid th {{ font-size: 12px }}
 td.number + td:not(.number), th.number + th:not(.number) {{ padding-left: 1.2rem }}
 .grid small {{ display: block; color: #555; font-weight: 400; line-height: 1.3 }}
-.wide {{ overflow-x: auto }} .figures td {{ min-width: 4rem }}
-.figures th, .figures td.number {{ white-space: nowrap; min-width: 0 }}
+.wide {{ overflow-x: auto }} .figures td {{ overflow-wrap: normal }}
+.figures th, .figures td.number, .figures td.time {{ white-space: nowrap }}
 .matrix td.broken {{ background: #fbe3e5 }} .matrix td.unknown {{ background: #fdf3dc }}
 .legend {{ font-size: 12px; color: #444; margin: .2rem 0 }}
 .legend span {{ display: inline-block; width: 1.6rem; margin: 0 .4rem 0 .8rem;
@@ -172,7 +172,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     every = zip(columns, zip(*rows, strict=True), strict=True)
     shown = {name: values for name, values in every if _tells(name, values)}
     kinds = [
-        " class=number" * (name not in TIMES and all(map(_is_figure, values)))
+        " class=time" if name in TIMES else " class=number" * all(map(_is_figure, values))
         for name, values in shown.items()
     ]
     cells = [
