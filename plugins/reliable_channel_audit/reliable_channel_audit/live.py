@@ -7,11 +7,12 @@ long as other acknowledgements come: just when it matters, it would be silent.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
@@ -56,6 +57,7 @@ TRIES: Final = 5
 """How often a query is started whose source does not start in time."""
 LOOK_S: Final = 0.2
 NOT_CONNECTED: Final = "Python worker failed to connect back"
+_EMPTY_BATCHES: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
 _STARTING: Final = "Initializing", "Getting offsets"
 _KEY: Final = StructType([StructField("message_id", TEXT)])
 _OPEN: Final = StructType(
@@ -216,7 +218,7 @@ def notices(journal: DataFrame, *, patience_ms: int = PATIENCE_MS) -> DataFrame:
     """The notices of a stream of `sds_journal` (`NOTICE`).
 
     State needs RocksDB, which `session.session` chooses. A timer needs batches without lines, so
-    give the query a `trigger(processingTime=…)`.
+    give the query a `trigger(processingTime=…)`, and begin it with `start`.
     """
     return (
         journal.where(journal.event.isin(*WATCHED))
@@ -226,24 +228,39 @@ def notices(journal: DataFrame, *, patience_ms: int = PATIENCE_MS) -> DataFrame:
     )
 
 
-def start(writer: DataStreamWriter, directory: str, *, tries: int = TRIES) -> StreamingQuery:
-    """Start a query that writes into a directory.
+def start(
+    writer: DataStreamWriter, directory: str, *, until_now: bool = False, tries: int = TRIES
+) -> StreamingQuery:
+    """Start a query that writes into a directory, and that goes on or ends with what is there now.
 
     Spark gives the Python process of a streaming source a fixed ten seconds to start, which is too
-    short on a machine at high load. Then the query is started again.
+    short on a machine at high load. Then the query is started again. A query with timers that is
+    to end must not run batches without lines: it would run them for ever.
 
     Raises:
         StreamingQueryException: the query failed for another reason, or `tries` times.
     """
-    query = writer.start(directory)
+    query = _started(writer, directory, until_now)
     for _ in range(tries - 1):
         while query.isActive and query.status["message"].startswith(_STARTING):
-            query.awaitTermination(LOOK_S)
+            time.sleep(LOOK_S)
         failure = query.exception()
         if failure is None or NOT_CONNECTED not in str(failure):
             break
-        query = writer.start(directory)
+        query = _started(writer, directory, until_now)
     return query
+
+
+def _started(writer: DataStreamWriter, directory: str, until_now: bool) -> StreamingQuery:
+    if not until_now:
+        return writer.start(directory)
+    conf = SparkSession.active().conf
+    before = conf.get(_EMPTY_BATCHES)
+    conf.set(_EMPTY_BATCHES, "false")
+    try:
+        return writer.trigger(availableNow=True).start(directory)
+    finally:
+        conf.set(_EMPTY_BATCHES, before or "true")
 
 
 def _at_ms(line: WatchedLine) -> int:

@@ -120,9 +120,8 @@ def test_a_stream_tells_each_thing_once(spark: SparkSession, tmp_path: Path) -> 
             notices(stream, patience_ms=5_000)
             .writeStream.format("parquet")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
         )
-        start(writer, str(tmp_path / "notices")).awaitTermination()
+        start(writer, str(tmp_path / "notices"), until_now=True).awaitTermination()
     told = spark.read.parquet(str(tmp_path / "notices")).collect()
     settled = [row.message_id for row in told if row.kind == "acknowledged"]
     expected = sum(text.count(b'"message_acknowledged"') for text in whole.values())
@@ -151,9 +150,9 @@ exec {python} "$@"
     finally:
         spark.sparkContext.pythonExec = python
         spark.dataSource.register(JournalSource)
-    writer = stream.writeStream.format("parquet").trigger(availableNow=True)
-    query = start(writer.option("checkpointLocation", str(tmp_path / "c")), str(tmp_path / "out"))
-    query.awaitTermination()
+    writer = stream.writeStream.format("parquet")
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    start(writer, str(tmp_path / "out"), until_now=True).awaitTermination()
     assert (tmp_path / "started").exists()
     lines = spark.read.parquet(str(tmp_path / "out")).count()
     assert lines == sum(path.read_bytes().count(b"\n") for path in tmp_path.rglob("*.jsonl"))
