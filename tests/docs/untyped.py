@@ -33,6 +33,7 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "reliable-channel conformance": "peers of the two commands above",
         "jq": "files of the commands above",
     },
+    "docs/facts.md": {"reliable-channel audit ingest": SPARK},
     "docs/pipeline.md": {
         "reliable-channel check journals/ --out": SPARK,
         "make demo AUDIT=1": SPARK,
