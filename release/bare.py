@@ -9,9 +9,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from packaging.requirements import Requirement
-from packaging.version import Version
-
 from release.building import ROOT, packages
 
 _QUIET: Final = ("--quiet", "--disable-pip-version-check")
@@ -96,13 +93,12 @@ def _tested() -> Iterator[str]:
 
 def _lowest() -> Iterator[str]:
     """Yield the lowest version that all packages accept, for each dependency that is declared."""
-    lowest: dict[str, Version] = {}
+    lowest: dict[str, tuple[int, ...]] = {}
     for package in packages():
         project = tomllib.loads((ROOT / package / "pyproject.toml").read_text())["project"]
         extras = project.get("optional-dependencies", {}).values()
         for text in (*project["dependencies"], *(each for extra in extras for each in extra)):
-            wanted = Requirement(text)
-            bounds = [Version(each.version) for each in wanted.specifier if each.operator == ">="]
-            if bounds:
-                lowest[wanted.name] = max(bounds[0], lowest.get(wanted.name, bounds[0]))
-    yield from (f"{name}=={version}" for name, version in lowest.items())
+            if found := re.match(r"([\w-]+)(?:\[.*\])?>=([\d.]+)", text):
+                version = tuple(map(int, found[2].split(".")))
+                lowest[found[1]] = max(version, lowest.get(found[1], version))
+    yield from (f"{name}=={'.'.join(map(str, version))}" for name, version in lowest.items())
