@@ -99,6 +99,8 @@ class PendingEvents:
         for number, message_id, event in sorted(PENDING_EVENTS.read(rows)):
             self._last = max(self._last, number)
             values = json.loads(event)
+            if not isinstance(values, dict):
+                raise DamagedRow(f"event {number} must be an object (got {event!r})")
             if kind := _BY_NAME.get(values.pop("event")):
                 yield _report(kind, values), number
             elif entry := log.get(message_id):

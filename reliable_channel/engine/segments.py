@@ -4,7 +4,7 @@ Segmentation)."""
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from ..diagnostics import SegmentDiscarded
 from ..errors import ContentTooLong
@@ -44,51 +44,31 @@ class Emitted(NamedTuple):
     numbers: tuple[int, ...] = ()
 
 
-class Segmentation(Protocol):
-    """How payloads become the content of SDS messages, and back."""
+class Segmentation:
+    """Payloads as contents of SDS messages: here each is one message, as with js-waku."""
 
     def restore(self, form: Value) -> None:
         """Send in the saved `FORM` from now on; None changes nothing."""
-        ...
 
     def split(self, payload: bytes) -> list[bytes]:
-        """The content of one message or several.
+        """Return the content of one message or several.
 
         Raises:
             ContentTooLong: the payload needs more segments than are allowed.
         """
-        ...
-
-    def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterable[Emitted]:
-        """What a delivered message completes, and reports about it; `number` is that of its
-        delivery."""
-        ...
-
-    def whole(self, content: bytes) -> bytes:
-        """The payload of a message that is whole by itself; else its content."""
-        ...
-
-    def on_deadline(self, now_ms: int) -> Iterable[Emitted]:
-        """Give up what took too long."""
-        ...
-
-
-class NoSegmentation:
-    """Every payload is one message as it is, as with js-waku."""
-
-    def restore(self, form: Value) -> None:
-        """Do nothing: there is only one form."""
-
-    def split(self, payload: bytes) -> list[bytes]:
         return [payload]
 
     def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterable[Emitted]:
+        """Return what a delivered message completes, and reports about it; `number` is that of its
+        delivery."""
         return (Emitted(received, (number,)),)
 
     def whole(self, content: bytes) -> bytes:
+        """Return the payload of a message that is whole by itself; else its content."""
         return content
 
     def on_deadline(self, now_ms: int) -> Iterable[Emitted]:
+        """Give up what took too long."""
         return ()
 
 
@@ -99,7 +79,7 @@ class _Place(NamedTuple):
     message_id: str
 
 
-class Segments:
+class Segments(Segmentation):
     """Payloads in segments of one layout; segments of every known layout are put together.
 
     It begins with every payload in a segment. If it `follows_form`, it then sends payloads as
@@ -243,7 +223,7 @@ def segmentation_of(
     if isinstance(layout, str):
         layout = next((known for known in LAYOUTS if known.name == layout), None)
     if not isinstance(layout, SegmentLayout):
-        return NoSegmentation()
+        return Segmentation()
     return Segments(
         layout,
         follows_form=options.follows_segment_form,

@@ -51,7 +51,7 @@ def doubling(message: Unacknowledged) -> int:
 
 class _OutgoingRow(NamedTuple):
     message_id: str
-    data: bytes
+    data: bytes | None
 
 
 class _RetryRow(NamedTuple):

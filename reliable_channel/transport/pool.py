@@ -87,6 +87,8 @@ class PoolTransport(BaseTransport):
             Node(f"{name} ({n})" if n > 1 else name, transport, self._notify)
             for name, n, transport in zip(names, nth, transports, strict=True)
         ]
+        self.envelope: Final = transports[0].envelope
+        """Wraps bytes, the same for every node."""
         self._only = self._nodes[0] if len(self._nodes) == 1 else None
         self._redundancy = redundancy
         self._retry_s = retry_s
@@ -148,14 +150,6 @@ class PoolTransport(BaseTransport):
             for node in self._nodes:
                 if node.open:
                     await node.closed.wait()
-
-    def envelope(
-        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
-    ) -> Envelope:
-        """Wrap bytes; the same for every node."""
-        return self._nodes[0].transport.envelope(
-            payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
-        )
 
     async def publish(self, envelope: Envelope) -> Envelope | None:
         """Hand a message to as many nodes as the redundancy says; one that fails is replaced by the

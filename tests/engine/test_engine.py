@@ -1,6 +1,9 @@
 """One participant whole, without an event loop."""
 
+from dataclasses import replace
+from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -23,10 +26,11 @@ from reliable_channel.events import (
     StateRecovered,
 )
 from reliable_channel.options import Limits, RateLimitOptions
+from reliable_channel.runtime.runtime import DAMAGE
 from reliable_channel.sds.events import Outgoing, OutgoingKind
 from reliable_channel.segmentation import LAYOUTS
 from reliable_channel.segmentation.segment import Segment
-from reliable_channel.state import MemoryStateStore, StateUnavailable
+from reliable_channel.state import Identity, MemoryStateStore, StateUnavailable
 
 from .world import FULL, START_MS, Peer, hash_of
 
@@ -467,3 +471,46 @@ def test_of_what_store_has_own_and_handled_messages_are_known() -> None:
     bob.receive(sent.data)
     known = [each.engine.is_known(hash_of(sent.data)) for each in (alice, bob, carol)]
     assert known == [True, True, False]
+
+
+def with_a_long_past() -> MemoryStateStore:
+    """A state with rows in most tables."""
+    values: Any = {"segmentation": LAYOUTS[0].name, "segment_size_bytes": 1_000}
+    disk = MemoryStateStore()
+    alice, bob = Peer("alice", disk, **values), Peer("bob", **values)
+    for number in range(6):
+        alice.send(b"own %d" % number, key=f"key {number}")
+        alice.write()
+        sent = alice.publish()
+        if number % 2:
+            bob.receive(sent[0].data)
+        bob.send(bytes(3_000 if number == 3 else 10))
+        for each in bob.publish()[:: 1 + number % 2]:
+            if number != 1:
+                alice.receive(each.data)
+        alice.write()
+    return disk
+
+
+def test_changed_rows_are_damage_and_no_other_error() -> None:
+    disk = with_a_long_past()
+    saved = disk.open(Identity("general", "alice", "spec"))
+    assert sum(bool(rows) for rows in saved.tables.values()) >= 12
+    damaged = 0
+    for seed in range(400):
+        random = Random(seed)
+        tables = {name: list(rows) for name, rows in saved.tables.items() if rows}
+        rows = tables[random.choice(sorted(tables))]
+        number = random.randrange(len(rows))
+        row = list(rows[number])
+        row[random.randrange(len(row))] = random.choice(
+            (None, -1, 2**40, "", "[1]", "null", "{}", b"", b"x", bytes(40))
+        )
+        rows[number] = tuple(row)
+        changed = patch.object(disk, "open", return_value=replace(saved, tables=tables))
+        try:
+            with changed:
+                Peer("alice", disk)
+        except DAMAGE:
+            damaged += 1
+    assert damaged > 100

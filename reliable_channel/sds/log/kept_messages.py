@@ -6,9 +6,10 @@ group leaves the state as a whole, when its last message has left the cache.
 
 from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
+from struct import error as StructError
 from typing import Final, NamedTuple
 
-from ..changes import Recorder, Row, typed_table
+from ..changes import DamagedRow, Recorder, Row, typed_table
 from .differences import Assembled, Base, base_of, difference, restored
 
 
@@ -95,7 +96,10 @@ class KeptMessages:
             group: _Group = {}
             if base is not None:
                 base_id, group = by_number[base]
-                data = restored(messages[base_id], data)
+                try:
+                    data = restored(messages[base_id], data)
+                except StructError as error:
+                    raise DamagedRow(f"difference of {message_id!r}: {error}") from error
             messages[message_id] = data
             by_number[number] = message_id, group
             self._add(message_id, number, group)
