@@ -20,6 +20,23 @@ class Room(NamedTuple):
     imports: set[str]
 
 
+def tree() -> set[Path]:
+    """Return the files and folders that the tree of the page names."""
+    text = (ROOT / "docs" / "design.md").read_text().split("## The rooms")[0]
+    found = set[Path]()
+    above, folder = [(0, Path())], Path()
+    for indent, line in re.findall(r"(?m)^    ( *)(\S.*)$", text):
+        names, _, words = line.partition("  ") if len(indent) < 10 else ("", "", line)
+        while names and above[-1][0] > len(indent):
+            above.pop()
+        paths = [above[-1][1] / name for name in names.split()]
+        if names.endswith("/"):
+            folder = paths[-1]
+            above.append((len(indent) + 2, folder))
+        found.update(paths, [folder / name for name in re.findall(r"\b\w+\.py\b", words)])
+    return found
+
+
 def rooms() -> dict[str, Room]:
     page = (ROOT / "docs" / "design.md").read_text()
     rows = re.findall(r"(?m)^\| (\d+) \| ([^|]+) \| ([^|]+) \|([^|]*)\|$", page)
@@ -62,3 +79,11 @@ def test_the_page_has_the_rooms_and_their_arrows_and_no_arrow_points_up() -> Non
         implied = set[str]().union(*(below[other] for other in arrows[name]))
         assert page[name].imports == arrows[name] - implied, name
         below[name] = arrows[name] | implied
+
+
+def test_the_tree_of_the_page_is_that_of_the_code() -> None:
+    named = tree()
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+    for folder in ("reliable_channel", "reliable_channel/sds", "waku"):
+        packages = {file.parent.relative_to(ROOT) for file in ROOT.glob(f"{folder}/*/__init__.py")}
+        assert packages - named == set()

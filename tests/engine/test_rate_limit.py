@@ -72,6 +72,15 @@ def test_the_last_tenth_is_for_the_application(kind: OutgoingKind) -> None:
     assert limit.admits(OutgoingKind.CONTENT, START_MS)
 
 
+@pytest.mark.parametrize(
+    ("spent", "reason"), [(8, None), (9, "rate_limit_approached"), (10, "rate_limit_reached")]
+)
+def test_an_ephemeral_message_that_must_wait_is_dropped(spent: int, reason: str | None) -> None:
+    limit = limit_of(10)
+    spend(limit, spent)
+    assert limit.refuses_ephemeral(START_MS) == reason
+
+
 def test_a_restart_does_not_overspend() -> None:
     limit = limit_of(5)
     spend(limit, 3)

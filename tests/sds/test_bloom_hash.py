@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reliable_channel.sds.bloom_hash import _hash_utf16_units, bloom_hash, positions
+from reliable_channel.sds.bloom_hash import (
+    _hash_utf16_units,
+    bloom_hash,
+    hash_pair,
+    positions,
+    spread,
+)
 
 
 def test_the_published_example_of_positions() -> None:
@@ -40,3 +46,18 @@ def test_astral_characters_of_one_block_collide_as_they_do_in_js_waku() -> None:
 @pytest.mark.parametrize("text", ["é", "ab漢", "abcdé", "abcde漢字fg"])
 def test_a_hash_is_a_signed_32_bit_number(text: str) -> None:
     assert -(2**31) <= bloom_hash(text) < 2**31
+
+
+@pytest.mark.parametrize("text", ["hello", "é", "ab漢"])
+def test_a_pair_has_the_hashes_of_an_id_and_of_its_second_form(text: str) -> None:
+    assert hash_pair(text) == (abs(bloom_hash(text)), abs(bloom_hash(text + " b")))
+    assert spread(hash_pair(text), 6, 1000) == positions(text, 6, 1000)
+
+
+@pytest.mark.parametrize(
+    ("pair", "found"),
+    [((-7, 3), [7, 4, 1, 2]), ((7, -3), [7, 4, 1, 2]), ((-(2**63), -(2**63)), [8, 6, 4, 2])],
+    ids=["first", "step", "the lowest number of Nim, whose `abs` is itself"],
+)
+def test_a_negative_hash_is_divided_as_nim_does_it(pair: tuple[int, int], found: list[int]) -> None:
+    assert spread(pair, 4, 10) == found

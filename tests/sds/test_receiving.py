@@ -9,9 +9,7 @@ from reliable_channel.sds.events import (
     MessageForged,
     MessageLost,
     MessageReceived,
-    MessageReconciled,
     MessageRejected,
-    OutgoingKind,
     RejectionReason,
     SyncReceived,
 )
@@ -19,10 +17,8 @@ from reliable_channel.sds.ids import PROOF_AGE_MS, reliable_channel_id
 
 from .world import (
     CODEC,
-    MINUTE,
     NOW_MS,
     SECOND,
-    World,
     decode,
     delivered,
     events,
@@ -230,26 +226,3 @@ def test_what_waits_for_nothing_that_is_looked_for_is_swept_all_the_same() -> No
     while (due_ms := bob.next_deadline_ms()) is not None:
         bob.on_deadline(due_ms)
     assert len(bob.log) == 2
-
-
-@pytest.mark.parametrize("cache_bytes", [0, 1_000_000])
-def test_what_two_lacked_of_each_other_comes_in_bundles(cache_bytes: int) -> None:
-    """As it was, or made anew from the log where it is held no more."""
-    repair = RepairOptions(cache_bytes=cache_bytes)
-    world = World(["alice", "bob"], self_tuning=True, repair=repair)
-    for name, other in (("alice", "bob"), ("bob", "alice")):
-        for n, after in enumerate(([], [f"{name} 0"], [f"{name} 1"])):
-            sender = "carol" if n else f"of {name}"
-            message = forge(f"{name} {n}", sender=sender, lamport=NOW_MS + n, after=after)
-            world[name].core.receive(message, NOW_MS)
-        # Without the reference to the first one, so that nobody knows of it to be missing.
-        world[other].core.receive(forge(f"{name} 1", sender="carol", lamport=NOW_MS + 1), NOW_MS)
-        world[other].core.receive(forge(f"{name} 2", sender="carol", lamport=NOW_MS + 2), NOW_MS)
-    for name in ("alice", "bob"):
-        world[name].settle()
-    assert world.run(10 * MINUTE, until=world.is_quiet)
-    for name, other in (("alice", "bob"), ("bob", "alice")):
-        assert world[name].seen(MessageReconciled) == [MessageReconciled(f"{other} 0", other)]
-        assert f"of {other}" not in set(world[name].core.participants)  # it was not heard itself
-        said = world[name].broadcasts(OutgoingKind.SYNC, OutgoingKind.CONTROL)
-        assert world[name].core.counters.syncs_sent == len(said)
