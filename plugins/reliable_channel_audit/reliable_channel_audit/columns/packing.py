@@ -46,7 +46,7 @@ class Unpacked(NamedTuple):
     counts: Whole
     """How many each text has."""
     is_value: Array
-    """Whether a text is the value of its piece, without tag and length."""
+    """True if a text is the value of its piece, without tag and length."""
 
 
 def whole(payloads: Sequence[bytes]) -> Unpacked:

@@ -229,8 +229,9 @@ class BotActions:
         return self._now().name_of(user)
 
     def is_acknowledged(self, message_id: MessageId) -> bool:
-        """Whether another user is known to have a message of the bot's from this run: one to one,
-        and in communities with `BotOptions(reliability="sds")`. Plain chat has no acknowledgements.
+        """Return True if another user is known to have a message of the bot's from this run: one to
+        one, and in communities with `BotOptions(reliability="sds")`. Plain chat has no
+        acknowledgements.
 
         Raises:
             NotRunning: before `run`.

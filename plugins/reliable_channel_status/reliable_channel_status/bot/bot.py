@@ -163,7 +163,7 @@ class StatusBot(Router, BotActions):
 
     @property
     def is_busy(self) -> bool:
-        """Whether the bot runs and one of its functions has not ended yet."""
+        """True if the bot runs and one of its functions has not ended yet."""
         return self._running is not None and self._running.is_busy
 
     async def examine(self) -> list[MembershipFinding]:

@@ -33,7 +33,7 @@ class Voice(Protocol):
         """Return the id that a message would have had."""
 
     def was_withheld(self, message_id: str) -> bool:
-        """Whether a message was withheld, so that no other user has it."""
+        """Return True if a message was withheld, so that no other user has it."""
 
     def answer_join_request(self, requester: PublicKey, *, accepted: bool) -> None:
         """Let a requester in, or decline."""
@@ -49,13 +49,14 @@ class Voice(Protocol):
         """Announce in a group that the bot joined."""
 
     def is_contact(self, user: PublicKey) -> bool:
-        """Whether a user and the bot are contacts."""
+        """Return True if a user and the bot are contacts."""
 
     def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
-        """Whether a user may delete messages of others, and pin."""
+        """Return True if a user may delete messages of others, and pin."""
 
     def is_member(self, user: PublicKey, chat_id: str) -> bool:
-        """Whether a user is a member of a chat's community; elsewhere, of one of the bot's."""
+        """Return True if a user is a member of a chat's community; elsewhere, of one of the
+        bot's."""
 
     def language_of(self, user: PublicKey) -> str:
         """The language of a user."""
@@ -121,7 +122,7 @@ class InRoom(BotEvent):
 
     @property
     def is_direct(self) -> bool:
-        """Whether it was written to the bot alone."""
+        """True if it was written to the bot alone."""
         return self.room.peer is not None
 
     @property
@@ -137,17 +138,17 @@ class AboutMessage(InRoom):
 
     @property
     def by_moderator(self) -> bool:
-        """Whether the author may moderate here."""
+        """True if the author may moderate here."""
         return self.turn.session.is_privileged(self.author, self.room.chat_id)
 
     @property
     def by_member(self) -> bool:
-        """Whether the author is a member of this community; elsewhere, of one of the bot's."""
+        """True if the author is a member of this community; elsewhere, of one of the bot's."""
         return self.turn.session.is_member(self.author, self.room.chat_id)
 
     @property
     def by_contact(self) -> bool:
-        """Whether the author is a contact of the bot."""
+        """True if the author is a contact of the bot."""
         return self.turn.session.is_contact(self.author)
 
     async def reply(self, text: str = "", *, image: bytes | None = None) -> MessageId:
@@ -276,7 +277,7 @@ class ContactChange(BotEvent):
 
     @property
     def is_contact(self) -> bool:
-        """Whether the author and the bot are contacts now."""
+        """True if the author and the bot are contacts now."""
         return self.turn.session.is_contact(self.author)
 
 
@@ -289,7 +290,7 @@ class GroupChange(BotEvent):
 
     @property
     def is_member(self) -> bool:
-        """Whether the bot is in the group."""
+        """True if the bot is in the group."""
         return self.turn.session.public_key in self.group.members
 
     async def join(self) -> None:

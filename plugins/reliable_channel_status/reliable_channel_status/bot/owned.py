@@ -40,7 +40,7 @@ class OwnedCommunity(ControlTask):
 
     @property
     def is_active(self) -> bool:
-        """Whether this bot is the control node now: the community exists, and is not run
+        """True if this bot is the control node now: the community exists, and is not run
         elsewhere."""
         return self._node.is_active
 
