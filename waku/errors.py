@@ -190,7 +190,7 @@ class NodeUnreachable(EnvironmentFailure):
     def __init__(self, call: str, *, detail: str = "", sent: bool = True) -> None:
         super().__init__(call, detail=detail)
         self.sent = sent
-        """True if the request may have reached the node (False: it certainly did not)."""
+        """Whether the request may have reached the node (False: it certainly did not)."""
 
 
 class NoPeers(EnvironmentFailure):

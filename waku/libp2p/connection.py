@@ -190,7 +190,7 @@ class Connection:
 
     @property
     def has_data_to_send(self) -> bool:
-        """True if `data_to_send` would return any."""
+        """Whether `data_to_send` would return any."""
         if self._muxer is not None:
             return bool(self._out) or self._muxer.has_data_to_send
         return bool(self._out) or self._noise.has_data_to_send
@@ -382,7 +382,7 @@ class Connection:
     def _negotiate_further(
         self, event: Received | RemoteEnded | StreamReset | StreamWritable
     ) -> bool:
-        """Return True if the stream lives on."""
+        """Whether the stream lives on."""
         match event:
             case Received(stream_id, data):
                 return self._negotiate_with(stream_id, data)
