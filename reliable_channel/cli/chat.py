@@ -137,9 +137,9 @@ class ChatScreen:
         """The last message of each participant."""
         self._begun_ms = _now_ms()
         self._may_be_history = True
-        """Whether a message may be one that was in Store before this participant came."""
+        """True if a message may be one that was in Store before this participant came."""
         self._is_history = False
-        """Whether the last message was one."""
+        """True if the last message was one."""
 
     def begin(self) -> None:
         """Show where we are, the participants, and the end of the history."""

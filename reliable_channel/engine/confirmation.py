@@ -63,7 +63,7 @@ class Confirmation:
             self._message_ids[message_hash] = message_id
 
     def is_own(self, message_hash: bytes) -> bool:
-        """Whether this is the hash of an own message."""
+        """Return True if this is the hash of an own message."""
         return message_hash in self._own
 
     def came_live(self, message_hash: bytes, arrival: Arrival) -> bool:
@@ -98,11 +98,11 @@ class Confirmation:
                     yield message_id
 
     def knows(self, message_hash: bytes) -> bool:
-        """Whether this is an own message, or came by itself."""
+        """Return True if this is an own message, or came by itself."""
         return message_hash in self._own or message_hash in self._came
 
     def heard_anything(self) -> bool:
-        """Whether anything of others came by itself since the last call."""
+        """Return True if anything of others came by itself since the last call."""
         heard, self._heard_before = self._heard - self._heard_before, self._heard
         return heard > 0
 

@@ -348,11 +348,11 @@ class Engine:
         return arrival, self.step(now_ms)
 
     def was_handled(self, message_hash: bytes) -> bool:
-        """Whether nothing new can come under this hash."""
+        """Return True if nothing new can come under this hash."""
         return message_hash in self._handled
 
     def is_echo(self, message_hash: bytes) -> bool:
-        """Whether a message is an own one that came back for the first time; it is counted.
+        """Return True if a message is an own one that came back for the first time; it is counted.
 
         It brings nothing new, so it need not be decrypted and read. A journal has it all the same.
         """
@@ -386,7 +386,7 @@ class Engine:
             self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
 
     def is_known(self, message_hash: bytes) -> bool:
-        """Whether a message in Store is own, came by itself, or was handled."""
+        """Return True if a message in Store is own, came by itself, or was handled."""
         return self.confirmation.knows(message_hash) or message_hash in self._handled
 
     def in_store(self, message_hashes: Iterable[bytes], now_ms: int) -> Step:
@@ -580,8 +580,8 @@ class Engine:
         accepted.failure = _refusal(failure)
 
     def _is_obsolete(self, outgoing: Outgoing) -> bool:
-        """Whether it was cancelled, or is a retry of a message that was acknowledged or given up
-        meanwhile."""
+        """Return True if it was cancelled, or is a retry of a message that was acknowledged or
+        given up meanwhile."""
         if outgoing.kind is OutgoingKind.CONTENT or outgoing.is_redundant:
             return outgoing.message_id in self._cancelled
         return (
@@ -629,7 +629,7 @@ class Engine:
 
 
 def is_restart(saved: Saved) -> bool:
-    """Whether there was a start before this one."""
+    """Return True if there was a start before this one."""
     return any(saved.tables.values())
 
 

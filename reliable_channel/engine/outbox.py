@@ -65,7 +65,7 @@ class Outbox:
         return sum(map(len, self._waiting.values())) + self.in_hand
 
     def __contains__(self, message_id: str) -> bool:
-        """Whether a message of the application waits here, for the first time or again."""
+        """Return True if a message of the application waits here, for the first time or again."""
         queued = self.queued
         return (OutgoingKind.CONTENT, message_id) in queued or (
             OutgoingKind.RETRY,

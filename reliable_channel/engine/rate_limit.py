@@ -98,17 +98,17 @@ class RateLimit:
         return (self.spent(now_ms).epoch_index + 1) * self.epoch_period_s * 1000
 
     def is_approached(self, now_ms: int) -> bool:
-        """Whether so much is spent that only the application's own messages go out."""
+        """Return True if so much is spent that only the application's own messages go out."""
         return self.spent(now_ms).messages >= APPROACHED_SHARE * self.messages_per_epoch
 
     def admits(self, kind: OutgoingKind, now_ms: int) -> bool:
-        """Whether a message of this kind may go out now."""
+        """Return True if a message of this kind may go out now."""
         if kind is OutgoingKind.CONTENT:
             return self.spent(now_ms).messages < self.messages_per_epoch
         return not self.is_approached(now_ms)
 
     def is_short(self, now_ms: int) -> bool:
-        """Whether so much is spent, for this moment of the epoch, that spare messages are
+        """Return True if so much is spent, for this moment of the epoch, that spare messages are
         dropped."""
         period_ms = self.epoch_period_s * 1000
         elapsed = 1 - max(0, self.epoch_ends_at_ms(now_ms) - now_ms) / period_ms

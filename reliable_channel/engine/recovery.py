@@ -39,11 +39,11 @@ class RepairPlan:
     asked: int = 0
     first_asked_ms: int = 0
     is_held: bool = False
-    """Whether the core waits for word that others may be asked."""
+    """True if the core waits for word that others may be asked."""
     is_past: bool = False
-    """Whether Store gave the message that refers to it."""
+    """True if Store gave the message that refers to it."""
     is_looked_for: bool = False
-    """Whether a round of looks into Store has begun that knows of it."""
+    """True if a round of looks into Store has begun that knows of it."""
 
     @property
     def message_id(self) -> str:
@@ -79,7 +79,7 @@ class Repairs:
         self._store = StoreState(exists=has_store)
         self._others = Peers()
         self._reads_store = False
-        """Whether this step took a message from Store."""
+        """True if this step took a message from Store."""
 
     # -- beside the core ---------------------------------------------------------------------------
 

@@ -81,7 +81,7 @@ class Requests:
         return len(self._by_message)
 
     def __contains__(self, message_id: str) -> bool:
-        """Whether a message is neither acknowledged nor failed."""
+        """Return True if a message is neither acknowledged nor failed."""
         return message_id in self._by_message
 
     def accepted(self, request_id: str, message_ids: Sequence[str]) -> None:

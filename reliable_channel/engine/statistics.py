@@ -46,9 +46,9 @@ class ChannelStatistics:
     degraded: tuple[str, ...]
     """Which of `send`, `receive` and `store` do not work at the moment."""
     health: ConnectionStatus = "connected"
-    """Whether all of these work, some, or none."""
+    """True if all of these work, some, or none."""
     topic_health: TopicHealth = "sufficiently_healthy"
-    """Whether what others send arrives through enough nodes, through fewer, or not at all."""
+    """True if what others send arrives through enough nodes, through fewer, or not at all."""
     nodes: tuple[NodeHealth, ...] = ()
     """How each node does."""
     events_unread: int = 0

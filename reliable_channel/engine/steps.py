@@ -66,7 +66,7 @@ class Step:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether anything waits for it to be written. That a message went out is no news that
+        """True if anything waits for it to be written. That a message went out is no news that
         anything follows from."""
         if self.outgoing or self.accepted:
             return True
@@ -85,7 +85,7 @@ class UnwrittenSteps:
         self._backoff = backoff
         self._waiting: deque[Step] = deque()
         self.is_urgent = False
-        """Whether anything waits for a write; else the steps have time (`WRITE_DELAY_MS`)."""
+        """True if anything waits for a write; else the steps have time (`WRITE_DELAY_MS`)."""
         self._batch = 0
         """Steps, of those that wait, that the present write ends."""
         self._writing = self._unwritten = Changes()
@@ -111,13 +111,13 @@ class UnwrittenSteps:
 
     @property
     def wakes_writer(self) -> bool:
-        """Whether a writer that waits has a reason to go on: steps beyond the first one have its
+        """True if a writer that waits has a reason to go on: steps beyond the first one have its
         time."""
         return self.is_urgent or len(self._waiting) == 1
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits for the disk that nothing more should be received."""
+        """True if so much waits for the disk that nothing more should be received."""
         return len(self._waiting) > STEPS_WAITING
 
     @property

@@ -72,18 +72,18 @@ class StoreQueries:
         self._asked: Query | None = None
         """The query that is under way."""
         self._is_refused = False
-        """Whether the query by hash of this look failed."""
+        """True if the query by hash of this look failed."""
         self._catch_up_from_ms: int | None = None
         self._rests_until_ms = 0
 
     @property
     def must_catch_up(self) -> bool:
-        """Whether a round is due at once."""
+        """True if a round is due at once."""
         return self._catch_up_from_ms is not None
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to ask for."""
+        """True if there is nothing to ask for."""
         return self._catch_up_from_ms is None and not self._core.is_missing_something
 
     def catch_up(self, since_ms: int) -> None:

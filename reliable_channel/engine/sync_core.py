@@ -79,9 +79,9 @@ class CoreContext:
     require_signatures: bool = False
     policies: Policies = field(default_factory=Policies)
     repair_on_demand: bool = False
-    """Whether repair requests wait until the channel calls `SyncCore.ask_participants`."""
+    """True if repair requests wait until the channel calls `SyncCore.ask_participants`."""
     has_store: bool = True
-    """Whether there is a Store, and it is asked; else other participants are all there is."""
+    """True if there is a Store, and it is asked; else other participants are all there is."""
 
 
 @runtime_checkable
@@ -182,11 +182,11 @@ class SyncCore(Protocol):
 
     @property
     def is_missing_something(self) -> bool:
-        """Whether `missing()` names anything."""
+        """True if `missing()` names anything."""
         ...
 
     def is_awaited(self, message_id: str) -> bool:
-        """Whether other messages wait for a missing one."""
+        """Return True if other messages wait for a missing one."""
         ...
 
     def next_deadline_ms(self) -> int | None:

@@ -238,7 +238,7 @@ class EventReader(AsyncIterator[AnyEvent]):
         self.missed_lasting = 0
         self.is_slow = False
         self.claims: Final = claims
-        """Whether an event that this reader has read is read."""
+        """True if an event that this reader has read is read."""
         self._stream = stream
         self._confirm = confirm
         self._given: AnyEvent | None = None

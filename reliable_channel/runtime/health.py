@@ -58,7 +58,7 @@ class Health:
 
     @property
     def status(self) -> ConnectionStatus:
-        """Whether all components work, some, or none (LIP 173, ConnectionStatus)."""
+        """True if all components work, some, or none (LIP 173, ConnectionStatus)."""
         degraded = self.degraded
         if not degraded:
             return "connected"
@@ -66,7 +66,7 @@ class Health:
 
     @property
     def topic(self) -> TopicHealth:
-        """Whether the topic's messages arrive through enough nodes, some, or none (LIP 168,
+        """True if the topic's messages arrive through enough nodes, some, or none (LIP 168,
         TopicHealth)."""
         listening = sum(not node.is_away for node in self._nodes)
         if "receive" in self.degraded or (self._nodes and not listening):
@@ -75,7 +75,7 @@ class Health:
         return "sufficiently_healthy" if listening >= enough else "minimally_healthy"
 
     def is_failing(self, component: str, cause: Cause = "failure") -> bool:
-        """Whether a component fails for this cause."""
+        """Return True if a component fails for this cause."""
         return (component, cause) in self._failing_since_ms
 
     def failed(self, component: str, reason: str, cause: Cause = "failure") -> None:

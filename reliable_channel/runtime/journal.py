@@ -375,7 +375,7 @@ def _check_format(path: Path) -> None:
 
 
 def _is_torn(path: Path) -> bool:
-    """Whether the last session was killed in the middle of a line."""
+    """Return True if the last session was killed in the middle of a line."""
     with path.open("rb") as file:
         if not file.seek(0, SEEK_END):
             return False

@@ -54,7 +54,7 @@ class Packer:
         self._next = 1
 
     def begins(self) -> bool:
-        """Whether numbers begin anew with the next payload; call it once before each."""
+        """Return True if numbers begin anew with the next payload; call it once before each."""
         begins, self.is_fresh = self.is_fresh, False
         if begins:
             self._start()

@@ -327,7 +327,7 @@ class Runtime:
         )
 
     def health(self) -> ChannelHealth:
-        """Whether it works; the owner knows whether it is open."""
+        """Return True if it works; the owner knows whether it is open."""
         degraded, reasons = self._health.degraded, self._health.reasons
         problems = [why for name, why in zip(degraded, reasons, strict=True) if name != "store"]
         warnings = [why for name, why in zip(degraded, reasons, strict=True) if name == "store"]

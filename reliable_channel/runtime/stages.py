@@ -112,7 +112,7 @@ class Stages:
     def __init__(self, stages: Sequence[Stage] = ()) -> None:
         self._stages = tuple(stages)
         self.change_anything: Final = bool(self._stages)
-        """Whether there is a stage at all."""
+        """True if there is a stage at all."""
 
     async def outward(self, parcel: Frame) -> Frame:
         """From the core to the transport."""

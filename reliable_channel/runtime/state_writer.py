@@ -129,7 +129,7 @@ class StateWriter:
         self._progressed = Notifier()
         self._is_unfinished = False
         self._was_slow = False
-        """Whether the last write failed, or took longer than `SLOW_NS`: then the next one may."""
+        """True if the last write failed, or took longer than `SLOW_NS`: then the next one may."""
         self._quick_store = state.store if isinstance(state.store, QuickStateStore) else None
 
     async def written(self) -> None:

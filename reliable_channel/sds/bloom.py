@@ -156,8 +156,8 @@ class BloomLayout:
         return [(i >> 3 ^ flip, 1 << (i & 7)) for i in positions]
 
     def holds(self, words: bytes, pair: HashPair) -> bool:
-        """Whether each bit of an id is set. Most ids are not there and the first bit shows it, so
-        that the others are not worked out before."""
+        """Return True if each bit of an id is set. Most ids are not there and the first bit shows
+        it, so that the others are not worked out before."""
         bit_count, flip = self.bit_count, self.form.byte_flip
         first, step = remainder(pair[0], bit_count), remainder(pair[1], bit_count)
         for n in range(self.hash_count):
@@ -180,7 +180,7 @@ Probes = Sequence[tuple[int, int]]
 
 
 def contains(data: bytes | bytearray, probes: Probes) -> bool:
-    """Whether each bit of `probes` is set in the filter `data`."""
+    """Return True if each bit of `probes` is set in the filter `data`."""
     for byte, mask in probes:
         if not data[byte] & mask:
             return False

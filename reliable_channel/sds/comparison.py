@@ -64,7 +64,7 @@ class LogComparison:
         """Where the last range heard began, if later than ours: its sender can compare no larger
         one, neither to notice a difference nor its end."""
         self._was_asked = False
-        """Whether the last root was of such a range."""
+        """True if the last root was of such a range."""
 
     @property
     def different_from(self) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ class LogComparison:
         return end if self._is_over(end, now_ms) else end - 1
 
     def _is_over(self, end: int, now_ms: int) -> bool:
-        """Whether no new message is expected before the second `end`.
+        """Return True if no new message is expected before the second `end`.
 
         Lamport timestamps may run ahead of the time, by a day where a participant lied. New
         messages then fall into the second of the newest one, so it is over only when the log has

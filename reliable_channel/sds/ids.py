@@ -36,7 +36,8 @@ def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
 def is_proven(
     message_id: str, sender_id: str, content: bytes, sent_at_ns: int | None, now_ms: int
 ) -> bool:
-    """Whether an id was made for this content by this sender: finding two that fit is infeasible.
+    """Return True if an id was made for this content by this sender: finding two that fit is
+    infeasible.
 
     `sent_at_ns` is what the transport says of when it was sent. A participant stamps a new message
     with the time that its id was made of, so that a participant with the message as it was first

@@ -98,7 +98,7 @@ class Message:
     reconciling: Reconciling | None = None
     """What reconciles logs, in sync messages of this SDK alone."""
     is_tuned: bool = False
-    """Whether its sender tunes itself, and puts a filter in for the sake of others alone."""
+    """True if its sender tunes itself, and puts a filter in for the sake of others alone."""
 
     @property
     def kind(self) -> MessageKind | None:

@@ -25,7 +25,7 @@ class Unacknowledged:
     attempts: int
     """How often it was dispatched, at least 1."""
     possibly_acknowledged: bool
-    """Whether a participant's bloom filter has it."""
+    """True if a participant's bloom filter has it."""
     interval_ms: int
     """What the options say: `retry_interval_ms`, or `possibly_acknowledged_retry_interval_ms`."""
 
@@ -176,7 +176,7 @@ class OutgoingBuffer:
         return removed
 
     def any_in(self, layout: BloomLayout, words: bytes) -> bool:
-        """Whether a bloom filter holds any of the messages."""
+        """Return True if a bloom filter holds any of the messages."""
         return next(self._held(layout, words), None) is not None
 
     def review(self, layout: BloomLayout, words: bytes, sender_id: str) -> list[OutgoingEntry]:

@@ -53,11 +53,11 @@ class WireProfile:
     options: SdsOptions
     """The defaults of the family."""
     requires_sender: bool = True
-    """Whether a message without `sender_id` is refused."""
+    """True if a message without `sender_id` is refused."""
     has_ephemeral: bool = True
-    """Whether ephemeral messages can be expressed."""
+    """True if ephemeral messages can be expressed."""
     refers_to_syncs: bool = False
-    """Whether peers take sync messages for messages without content and so put them into their
+    """True if peers take sync messages for messages without content and so put them into their
     causal histories, where they must be known to be no messages that anybody waits for. None is
     sent then, not for repair requests either, unless `sync_min_interval_ms` is given."""
     max_content_bytes: int | None = None
@@ -66,7 +66,7 @@ class WireProfile:
     """The layout of segments in which peers send every payload, or the name of one of
     `reliable_channel.segmentation`, of which the core knows nothing; None where they do not."""
     encryption_order: str = "sds-then-encrypt"
-    """Whether peers encrypt whole SDS messages, or with `encrypt-then-sds` their contents alone."""
+    """True if peers encrypt whole SDS messages, or with `encrypt-then-sds` their contents alone."""
     marker: bytes | None = None
     """What stands beside each message on the transport, and must; None where nothing does."""
 

@@ -237,11 +237,11 @@ class SdsProtocol:
 
     @property
     def is_missing_something(self) -> bool:
-        """Whether there is anything to look for in Store."""
+        """True if there is anything to look for in Store."""
         return bool(self.incoming_buffer.missing or self._state.joining.presumed)
 
     def is_awaited(self, message_id: str) -> bool:
-        """Whether other messages wait for a missing one."""
+        """Return True if other messages wait for a missing one."""
         return message_id in self.incoming_buffer.missing
 
     @property

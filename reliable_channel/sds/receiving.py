@@ -187,7 +187,7 @@ class Receiver:
         self._state.sync_timer.restart(heard, now_ms)
 
     def _is_echo(self, message: Message, profile: WireProfile) -> bool:
-        """Whether an own message says nothing new.
+        """Return True if an own message says nothing new.
 
         DIVERGES: the specification advises to ignore all own messages. But a participant that
         starts again without state, or on a second device, must take the earlier ones from Store as
@@ -202,7 +202,8 @@ class Receiver:
         )
 
     def _is_own(self, message: Message) -> bool:
-        """Whether it is as we sent it; another content under the same id and name is forged."""
+        """Return True if it is as we sent it; another content under the same id and name is
+        forged."""
         own = self._state.log.get(message.message_id)
         return own is not None and own.content == message.content
 
@@ -308,7 +309,8 @@ class Receiver:
     def _is_forged(
         self, message: Message, known: LogEntry | None, sent_at_ns: int | None, now_ms: int
     ) -> bool:
-        """Whether another message came first under the id that proves this one to be the true one.
+        """Return True if another message came first under the id that proves this one to be the
+        true one.
 
         Looked at only where two differ, which honest ones never do.
         """

@@ -37,7 +37,7 @@ from enum import Enum
 from typing import Final
 
 check_transitions = False
-"""Whether participants that are made from now on compare each of their steps with the table."""
+"""True if participants that are made from now on compare each of their steps with the table."""
 
 
 @contextmanager

@@ -65,4 +65,4 @@ class Progress:
     different_from: tuple[str, ...] = ()
     """Participants whose logs differ from the own one, and stay so."""
     repair_failed: bool = False
-    """Whether no participant could repair that."""
+    """True if no participant could repair that."""

@@ -124,7 +124,8 @@ class OwnedTimetable(Timetable):
         return rank[1][2]
 
     def has_no_place(self, due_ms: int, owner: str) -> bool:
-        """Whether `first_to_evict` would be an entry that was added now; there must be others."""
+        """Return True if `first_to_evict` would be an entry that was added now; there must be
+        others."""
         most, last, heaviest = self._ranks[-1]
         own_last = self._of_owner[owner][-1] if owner in self._of_owner else None
         is_own_last: bool = own_last is None or due_ms >= own_last[0]

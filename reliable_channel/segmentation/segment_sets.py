@@ -63,11 +63,11 @@ class SegmentSet:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all data segments are here."""
+        """True if all data segments are here."""
         return len(self.chunks) == self.data_segment_count
 
     def agrees_with(self, segment: Segment) -> bool:
-        """Whether a segment of the same payload has the same counts."""
+        """Return True if a segment of the same payload has the same counts."""
         return (self.data_segment_count, self.parity_segment_count) == (
             segment.data_segment_count,
             segment.parity_segment_count,
@@ -104,7 +104,7 @@ class SegmentSets:
         self._max_bytes = max_bytes
         self._max_sender_bytes = max_sender_bytes
         self._keeps_outlines = keeps_outlines
-        """Whether a set stays when its chunks go."""
+        """True if a set stays when its chunks go."""
         self._shares: dict[str, _Share] = {}
         self._begun = 0
         self._ranks: list[tuple[int, str]] = []

@@ -52,7 +52,7 @@ class ChangeLog:
         self._writes = self._size_bytes = 0
 
     def has_room(self, size_bytes: int = 0) -> bool:
-        """Whether the rows of another transaction may wait here."""
+        """Return True if the rows of another transaction may wait here."""
         return (
             self._writes < MAX_WRITES
             and self._size_bytes <= MAX_BYTES

@@ -22,11 +22,11 @@ class Checkpoints:
     def __init__(self) -> None:
         self._written_bytes = 0
         self.begins_wal = True
-        """Whether the next transaction may begin the WAL anew, for which it waits for the disk."""
+        """True if the next transaction may begin the WAL anew, for which it waits for the disk."""
 
     @property
     def is_due(self) -> bool:
-        """Whether the next transaction ends with a checkpoint."""
+        """True if the next transaction ends with a checkpoint."""
         return self._written_bytes >= DUE_BYTES
 
     def written(self, pages: int, contents_bytes: int) -> None:

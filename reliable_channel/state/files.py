@@ -263,7 +263,7 @@ def prune(path: Path, *, older_than_ms: int) -> tuple[int, int]:
 
 
 def is_in_use(path: Path) -> bool:
-    """Whether a channel has the file open."""
+    """Return True if a channel has the file open."""
     try:
         with _owned(path):
             return False

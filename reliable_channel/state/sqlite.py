@@ -72,7 +72,7 @@ class SqliteStateStore:
         self._tables: set[str] = set()
         self._checkpoints = Checkpoints()
         self._is_unfinished = False
-        """Whether a signal that raised, such as Ctrl-C, took a write by surprise: then nothing more
+        """True if a signal that raised, such as Ctrl-C, took a write by surprise: then nothing more
         is written, and the next start finds the file as after a crash."""
         self.epoch = 0
         """How often a reader has had to begin anew."""
@@ -96,7 +96,7 @@ class SqliteStateStore:
             raise
 
     def is_quick(self, changes: Changes) -> bool:
-        """Whether these changes are only appended, and that to the system's memory."""
+        """Return True if these changes are only appended, and that to the system's memory."""
         return (
             self._durability == "process"
             and self._connection is not None

@@ -77,7 +77,7 @@ class TransportSuite:
     pytestmark: ClassVar = [pytest.mark.anyio]
 
     has_store: ClassVar[bool] = True
-    """Whether the network keeps messages; where it does not, its transports say so."""
+    """True if the network keeps messages; where it does not, its transports say so."""
 
     def network(self) -> AbstractAsyncContextManager[MakeTransport]:
         """A new network for one test: gives what makes participants' transports, not open yet.

@@ -27,7 +27,7 @@ class LossyTransport:
 
     @property
     def has_store(self) -> bool:
-        """Whether the inner transport has one."""
+        """True if the inner transport has one."""
         return self._inner.has_store
 
     async def open(self) -> None:

@@ -36,5 +36,5 @@ class AdaptivePolling:
         return round(min(max(wanted_ms, self._min_interval_ms), self._max_interval_ms))
 
     def overflow_suspected(self, messages: int) -> bool:
-        """Whether a look that brought so many may have come too late."""
+        """Return True if a look that brought so many may have come too late."""
         return messages >= CACHE_CAPACITY

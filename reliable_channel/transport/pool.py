@@ -106,7 +106,7 @@ class PoolTransport(BaseTransport):
 
     @property
     def has_store(self) -> bool:
-        """Whether any of the nodes is one of a network with a Store."""
+        """True if any of the nodes is one of a network with a Store."""
         return any(node.transport.has_store for node in self._nodes)
 
     async def open(self) -> None:

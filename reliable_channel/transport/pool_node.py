@@ -79,16 +79,16 @@ class Node:
 
     @property
     def listens(self) -> bool:
-        """Whether messages arrive through it, as far as is known."""
+        """True if messages arrive through it, as far as is known."""
         return self.open and not self.receive.failures
 
     def is_passed_over(self, service: str, now_s: float) -> bool:
-        """Whether it is away, or failed at this service lately."""
+        """Return True if it is away, or failed at this service lately."""
         return not self.listens or bool(getattr(self, service).retry_at_s > now_s)
 
     @property
     def answers(self) -> bool:
-        """Whether its Store answers, as far as is known."""
+        """True if its Store answers, as far as is known."""
         return self.listens and not self.store.failures
 
     @property

@@ -341,7 +341,7 @@ class WakuTransport(OnTopic):
             await self._client.relay_unsubscribe([self._shard])
 
     async def _is_ours_to_end(self) -> bool:
-        """Whether ending the subscription at close takes nothing from others on the node.
+        """Return True if ending the subscription at close takes nothing from others on the node.
 
         nwaku leaves the whole shard for a content topic, and go-waku for a static shard: relay,
         filter and Store stop for all clients. But a content topic without readers stops

@@ -63,7 +63,7 @@ class WakuTopic:
         return Received(message.payload, digest, message.timestamp, source, message.meta)
 
     def is_ours(self, message: WakuMessage) -> bool:
-        """Whether a message belongs to this content topic."""
+        """Return True if a message belongs to this content topic."""
         return message.content_topic == self._content_topic
 
     def stored(self, entries: Sequence[StoreEntry], wanted: set[bytes] | None) -> list[Received]:

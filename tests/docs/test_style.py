@@ -26,6 +26,10 @@ CLEAN: Final = (
     "plugins/pytest_reliable_channel/pytest_reliable_channel",
     "plugins/reliable_channel_encryption/reliable_channel_encryption",
     "plugins/reliable_channel_signing/reliable_channel_signing",
+    *(
+        f"plugins/reliable_channel_status/reliable_channel_status/bot/{name}.py"
+        for name in ("actions", "bot", "events", "options", "owned", "router")
+    ),
     *(f"waku/{name}.py" for name in ("client", "errors", "hashing", "models", "topics")),
     "waku/_api",
     *(f"waku/p2p/{name}.py" for name in ("client", "events", "relay")),

@@ -75,7 +75,7 @@ class _Wanted:
     hash: str | None
     """None for a root."""
     of_links: bool = False
-    """Whether it stands among the links to other trees, and not among the nodes."""
+    """True if it stands among the links to other trees, and not among the nodes."""
 
 
 class TreeWalk:

@@ -163,7 +163,7 @@ def _shards(pairs: Mapping[bytes, bytes]) -> tuple[int | None, frozenset[int]]:
 
 
 def _item(data: bytes) -> tuple[bool, bytes, bytes]:
-    """Whether the first item is a list, its content, and what follows it."""
+    """Return True if the first item is a list, its content, and what follows it."""
     if not data:
         raise InvalidInput("a record that ends where an item is expected")
     first = data[0]

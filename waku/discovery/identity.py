@@ -41,7 +41,7 @@ def public_key(data: bytes) -> PublicKey:
 
 
 def is_signed(key: bytes, content: bytes, signature: bytes) -> bool:
-    """Whether the owner of the compressed key signed the content.
+    """Return True if the owner of the compressed key signed the content.
 
     Raises:
         InvalidInput: the key is not a point of the curve, or the signature has another length.

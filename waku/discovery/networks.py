@@ -48,7 +48,7 @@ class Network:
     max_message_bytes: int = 150 * 1024
     """Limit of an encoded message."""
     rln: bool = False
-    """Whether messages need a proof of their rate limit, which this package cannot make."""
+    """True if messages need a proof of their rate limit, which this package cannot make."""
     entry: tuple[str, ...] = ()
     """Where to enter: multiaddresses, `enrtree://…` and `enr:…`."""
 

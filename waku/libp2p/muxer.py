@@ -181,7 +181,7 @@ class Muxer(ABC):
 
     @property
     def has_data_to_send(self) -> bool:
-        """Whether `data_to_send` would return any."""
+        """True if `data_to_send` would return any."""
         return bool(self._out or self._sending)
 
     def receive(self, data: bytes) -> None:

@@ -97,7 +97,7 @@ class Access:
         return self._allows_origin(origin, host.encode("latin-1"))
 
     def _allows_origin(self, origin: bytes, host: bytes) -> bool:
-        """Whether a page may call: one that is allowed, or the node's own."""
+        """Return True if a page may call: one that is allowed, or the node's own."""
         _, _, where = origin.lower().partition(b"://")
         own = bool(host) and where == host
         return self._any_origin or own or origin.decode("latin-1").lower() in self._origins
@@ -113,7 +113,7 @@ class Access:
         )
 
     def _is_ours(self, name: str, server: Any) -> bool:
-        """Whether a name in `Host` cannot be one that a foreign page has made point here."""
+        """Return True if a name in `Host` cannot be one that a foreign page has made point here."""
         arrived = _address(server[0]) if server else None
         if arrived is None or ANY in self._hosts or name in self._hosts:
             return True  # no network between: in the process, or through a Unix socket

@@ -20,7 +20,7 @@ class RequestBudget:
         self._at_ns: int | None = None
 
     def takes(self, now_ns: int) -> bool:
-        """Whether one more request is within the budget; it then counts."""
+        """Return True if one more request is within the budget; it then counts."""
         passed_s = 0.0 if self._at_ns is None else max(0, now_ns - self._at_ns) / NS_PER_S
         self._at_ns = now_ns
         self._left = min(self._most, self._left + passed_s * self._per_s)

@@ -65,7 +65,7 @@ class ServiceHost(Protocol):
         """Return the pubsub topic of a content topic, or raise `NoShard`."""
 
     def is_publishable(self, message: WakuMessage) -> bool:
-        """Whether any node may publish a message."""
+        """Return True if any node may publish a message."""
 
     def start_soon(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run something until the node ends."""

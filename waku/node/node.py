@@ -320,7 +320,7 @@ class EmbeddedNode:
                 self.mesh.receive(envelope, GOSSIP)
 
     def is_publishable(self, message: WakuMessage) -> bool:
-        """Whether any node may publish a message: by its size, and that of its `meta`."""
+        """Return True if any node may publish a message: by its size, and that of its `meta`."""
         size_bytes = encoded_size(message)
         return len(message.meta) <= MAX_META_BYTES and size_bytes <= self.options.max_message_bytes
 
@@ -459,7 +459,7 @@ class LocalLink:
         return self.other.services
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Whether the other node follows a topic."""
+        """Return True if the other node follows a topic."""
         return self.other.options.relay and self.other.relay.follows(pubsub_topic)
 
     def send(self, envelope: Envelope) -> None:

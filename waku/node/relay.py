@@ -46,11 +46,11 @@ class Relay:
         return dict.fromkeys((*self._pubsub.topics, *self._content_shards))
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Whether messages of a pubsub topic are taken."""
+        """Return True if messages of a pubsub topic are taken."""
         return bool(self._pubsub.clients_of(pubsub_topic)) or pubsub_topic in self._content_shards
 
     def takes(self, pubsub_topic: str) -> bool:
-        """Whether a message of a pubsub topic is delivered and stored now."""
+        """Return True if a message of a pubsub topic is delivered and stored now."""
         return self.follows(pubsub_topic)
 
     def subscribe(self, client: Client, pubsub_topic: str) -> None:

@@ -45,7 +45,7 @@ class NwakuRelay(Relay):
         return self._followed.keys()
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Whether messages of a pubsub topic are taken."""
+        """Return True if messages of a pubsub topic are taken."""
         return pubsub_topic in self._followed
 
     def subscribe(self, client: Client, pubsub_topic: str) -> None:
@@ -108,11 +108,11 @@ class GoWakuRelay(Relay):
         return dict.fromkeys((*self._own, *super().pubsub_topics))
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Whether messages of a pubsub topic are taken."""
+        """Return True if messages of a pubsub topic are taken."""
         return pubsub_topic in self._own or super().follows(pubsub_topic)
 
     def takes(self, pubsub_topic: str) -> bool:
-        """Whether a message of a pubsub topic is delivered and stored now."""
+        """Return True if a message of a pubsub topic is delivered and stored now."""
         for client in list(self._full):
             if len(client.relay_cache) < UNREAD_LIMIT:
                 del self._full[client]

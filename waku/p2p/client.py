@@ -439,7 +439,7 @@ class LightClient:
 
 
 def _is_true(entry: StoreEntry) -> bool:
-    """Whether a message has the hash that it is filed under, as far as that can be seen."""
+    """Return True if a message has the hash that it is filed under, as far as that can be seen."""
     if entry.message is None or entry.pubsub_topic is None:
         return True
     return message_hash(entry.pubsub_topic, entry.message) == entry.message_hash

@@ -73,8 +73,8 @@ class ResponseStatus:
     """Of light push v3: relay peers that the message was passed to."""
 
     def is_for(self, request_id: str) -> bool:
-        """Whether this answers the request. nwaku refuses without its id (T16), or as "N/A" what it
-        did not decode."""
+        """Return True if this answers the request. nwaku refuses without its id (T16), or as "N/A"
+        what it did not decode."""
         refused = self.status != OK and self.request_id in ("", "N/A")
         return self.request_id == request_id or refused
 

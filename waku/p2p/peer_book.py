@@ -55,7 +55,7 @@ class _Pause:
     wait_ms: int
     error: WakuError
     is_binding: bool
-    """Whether the peer asked for it. If not, others merely go first."""
+    """True if the peer asked for it. If not, others merely go first."""
 
 
 @dataclass(eq=False, slots=True)
@@ -80,7 +80,7 @@ class Entry:
     """Shards on which it pushes nothing though it should, and why we think so."""
 
     def is_deaf_for(self, role: Role) -> bool:
-        """Whether it counts as not serving this: what passes does not reach it."""
+        """Return True if it counts as not serving this: what passes does not reach it."""
         return bool(self.deaf) and role is not Role.LIGHT_PUSH
 
 

@@ -51,7 +51,7 @@ class Subscription:
     inbox: MemoryObjectSendStream[Pushed]
     peers: set[Entry] = field(default_factory=set)
     is_kept: bool = False
-    """Whether some peer took it, so that it is renewed from now on."""
+    """True if some peer took it, so that it is renewed from now on."""
     is_interrupted: bool = False
     recent: dict[bytes, None] = field(default_factory=dict)
 

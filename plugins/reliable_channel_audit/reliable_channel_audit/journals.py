@@ -342,7 +342,7 @@ def settings(opened: Line) -> dict[str, object]:
 
 
 def _follows(opened: Line, before: str) -> bool:
-    """Whether a session goes on here from the file before."""
+    """Return True if a session goes on here from the file before."""
     follows = settings(opened).get("follows")
     return isinstance(follows, str) and follows in (before, f"{before}.gz")
 

@@ -54,7 +54,7 @@ class LogOrder:
 
     @property
     def is_partial(self) -> bool:
-        """Whether there are entries of before the journal began."""
+        """True if there are entries of before the journal began."""
         return self._unknown > 0
 
     def go_on(self, log_length: int) -> None:

@@ -42,10 +42,10 @@ class Reception:
     def __init__(self, participant_id: str) -> None:
         self._participant_id = participant_id
         self.is_plain = True
-        """Whether the application receives contents as they stand in messages: neither cut into
+        """True if the application receives contents as they stand in messages: neither cut into
         segments nor encrypted inside them."""
         self.is_damaged = False
-        """Whether lines are missing or could not be read."""
+        """True if lines are missing or could not be read."""
         self.arrivals = self.receptions = 0
         """Messages of others that were logged; messages that the application received."""
         self._arrived: dict[bytes, _Copy] = {}

@@ -175,7 +175,7 @@ class Replay:
         self._doubtful: set[str] = set()
         """The same where lines of the journal are missing, which may be theirs."""
         self._is_whole = False
-        """Whether the log began with this journal."""
+        """True if the log began with this journal."""
         self._unacknowledged: set[str] = set()
         """Own messages of which no acknowledgement was emitted."""
         self._unseen: set[str] = set()
@@ -369,12 +369,12 @@ class Replay:
 
     @property
     def has_whole_contents(self) -> bool:
-        """Whether the application receives contents as they stand in messages."""
+        """True if the application receives contents as they stand in messages."""
         return self._reception.is_plain
 
     @property
     def knows_log(self) -> bool:
-        """Whether all of the log is in the journals."""
+        """True if all of the log is in the journals."""
         return not self._log.is_partial
 
     def option(self, name: str) -> Any:

@@ -142,7 +142,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether every promise that was put to the test was kept, and it is known."""
+        """True if every promise that was put to the test was kept, and it is known."""
         return self.value is Value.KEPT
 
     def to_json(self) -> str:

@@ -155,7 +155,7 @@ class Judge:
         return self._newcomers.get(user, 0) > since_ms
 
     def is_raid(self, now_ms: int) -> bool:
-        """Whether many newcomers came lately."""
+        """Return True if many newcomers came lately."""
         return now_ms < self._raid_until_ms
 
     def set_raid(self, now_ms: int, *, is_on: bool) -> None:

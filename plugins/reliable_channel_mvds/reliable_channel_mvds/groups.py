@@ -21,7 +21,7 @@ class Groups:
         self._memberships: Counter[PeerId] = Counter()
 
     def __contains__(self, peer_id: PeerId) -> bool:
-        """Whether a peer shares any group."""
+        """Return True if a peer shares any group."""
         return peer_id in self._memberships
 
     def __len__(self) -> int:
@@ -32,7 +32,7 @@ class Groups:
         return tuple(self._peers.get(group_id, ()))
 
     def has(self, group_id: GroupId, peer_id: PeerId) -> bool:
-        """Whether a peer is in a group."""
+        """Return True if a peer is in a group."""
         return peer_id in self._peers.get(group_id, ())
 
     def add(self, group_id: GroupId, peer_id: PeerId) -> None:

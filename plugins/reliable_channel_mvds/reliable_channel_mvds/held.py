@@ -50,7 +50,7 @@ class HeldMessages:
         return len(self._messages)
 
     def __contains__(self, message_id: MessageId) -> bool:
-        """Whether a message with this id was here, held whole or not."""
+        """Return True if a message with this id was here, held whole or not."""
         return message_id in self._messages or message_id in self._remembered
 
     def get(self, message_id: MessageId) -> Message | None:

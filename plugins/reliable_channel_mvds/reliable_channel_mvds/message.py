@@ -70,5 +70,5 @@ class Payload:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing that is understood here."""
+        """True if it says nothing that is understood here."""
         return not (self.acks or self.offers or self.requests or self.messages or self.group_offers)

@@ -50,7 +50,7 @@ class Record:
 
     @property
     def gives(self) -> bool:
-        """Whether the peer is to get the message, rather than to send it."""
+        """True if the peer is to get the message, rather than to send it."""
         return self.type is not RecordType.REQUEST
 
 

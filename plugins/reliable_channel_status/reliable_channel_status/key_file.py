@@ -97,7 +97,8 @@ def read_key(path: Path, passphrase: str | None = None) -> PrivateKey:
 
 
 def needs_passphrase(path: Path) -> bool:
-    """Whether a key file asks for one; False where it cannot be read, `read_key` says why."""
+    """Return True if a key file asks for one; False where it cannot be read, `read_key` says
+    why."""
     try:
         document = json.loads(path.read_bytes()[:MAX_FILE_BYTES])
     except (OSError, ValueError):

@@ -15,7 +15,7 @@ class SvsError(ReliableChannelError):
     """Root of what this package raises."""
 
     retryable = False
-    """Whether the same call may succeed later."""
+    """True if the same call may succeed later."""
 
 
 class TlvError(SvsError):

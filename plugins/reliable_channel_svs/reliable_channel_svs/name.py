@@ -86,7 +86,7 @@ class Name:
         return Name(self.components + tuple(c for part in parts for c in part))
 
     def starts_with(self, prefix: "Name") -> bool:
-        """Whether it is the prefix or below it."""
+        """Return True if it is the prefix or below it."""
         return self.components[: len(prefix.components)] == prefix.components
 
     def __len__(self) -> int:

@@ -165,5 +165,5 @@ class Reader:
 
 
 def is_critical(type_: int) -> bool:
-    """Whether an unknown element of this type makes the whole unreadable."""
+    """Return True if an unknown element of this type makes the whole unreadable."""
     return type_ < 32 or type_ % 2 == 1

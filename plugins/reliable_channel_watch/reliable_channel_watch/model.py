@@ -263,7 +263,7 @@ class View:
             self._traffic.popitem(last=False)
 
     def has_passed(self, digest: bytes) -> bool:
-        """Whether these bytes were counted already."""
+        """Return True if these bytes were counted already."""
         return digest in self._passed
 
     # Questions

@@ -208,7 +208,7 @@ class _File:
         self._file: IO[bytes] | None = None
 
     def is_same(self, identity: stat_result) -> bool:
-        """Whether it is this file, by whichever name."""
+        """Return True if it is this file, by whichever name."""
         return self._identity == (identity.st_dev, identity.st_ino)
 
     def lines(self) -> Iterator[Line]:

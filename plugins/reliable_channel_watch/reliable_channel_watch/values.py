@@ -46,7 +46,7 @@ class Message:
     """The message hash under which Store has it."""
     size_bytes: int = 0
     is_whole: bool = False
-    """Whether the message itself was seen, and not only its entry in a log."""
+    """True if the message itself was seen, and not only its entry in a log."""
     references: int = 0
     parents: tuple[int, ...] = ()
     """Numbers of the messages that it directly follows."""
@@ -130,7 +130,7 @@ class Service:
     """When, whether it works since then, and why not."""
 
     def at(self, at_ms: int) -> tuple[bool, str] | None:
-        """Whether it worked at that time, and why not; None where nothing was known yet."""
+        """Return True if it worked at that time, and why not; None where nothing was known yet."""
         index = bisect_right(self.changes, at_ms, key=lambda change: change[0])
         return self.changes[index - 1][1:] if index else None
 

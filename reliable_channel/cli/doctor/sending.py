@@ -68,7 +68,8 @@ async def is_stored(
 
 
 async def _has(transport: Transport, envelope: Envelope) -> bool:
-    """Whether Store has a message, asked by hash, and by time: it may refuse or ignore hashes."""
+    """Return True if Store has a message, asked by hash, and by time: it may refuse or ignore
+    hashes."""
     digest = envelope.message_hash
     try:
         if await transport.by_hash([digest]):

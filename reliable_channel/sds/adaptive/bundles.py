@@ -82,7 +82,7 @@ class Bundles:
         """When each was in a bundle last, the oldest first."""
         self._limit_bytes = FIRST_BUNDLE_BYTES
         self._has_begun = False
-        """Whether the first bundle of an answer is out."""
+        """True if the first bundle of an answer is out."""
         self._may_leave = False
         self._yielded = 0
         self._sent_last: str | None = None

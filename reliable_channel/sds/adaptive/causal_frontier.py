@@ -51,7 +51,7 @@ class CausalFrontier(CausalTail):
         """What the last message refers to."""
         self._turn = 0
         self.is_long = False
-        """Whether others need references to as many of the newest as are documented."""
+        """True if others need references to as many of the newest as are documented."""
 
     def heard(self, message_ids: Sequence[str], sender_id: str) -> None:
         """Another participant refers to these, in content or in a sync."""
@@ -92,7 +92,7 @@ class CausalFrontier(CausalTail):
 
     @property
     def is_behind(self) -> bool:
-        """Whether a message of another participant waits to be acknowledged."""
+        """True if a message of another participant waits to be acknowledged."""
         return bool(self._unacknowledged)
 
     def acknowledge(self, message_id: str, sender_id: str) -> None:

@@ -82,7 +82,7 @@ class _Question:
     heard_ms: int
     """When a root differed last."""
     stays: bool = False
-    """Whether more than one root differed."""
+    """True if more than one root differed."""
     attempts: int = 0
     brought: list[LogKey] = field(default_factory=list)
     """Messages that bundles brought."""
@@ -99,7 +99,7 @@ class _Failed:
     until_ms: int
 
     def rests(self, difference: int, now_ms: int) -> bool:
-        """Whether it is not asked about; a difference that grew much is another one."""
+        """Return True if it is not asked about; a difference that grew much is another one."""
         return now_ms < self.until_ms and difference < self.difference + MANY
 
 
@@ -179,7 +179,7 @@ class Reconciliation:
 
     @property
     def has_failed(self) -> bool:
-        """Whether no participant answered so far, and it will be a while until the next try."""
+        """True if no participant answered so far, and it will be a while until the next try."""
         return self._failed is not None
 
     def hear(self, said: Reconciling, sender_id: str, start: int, now_ms: int) -> dict[str, bool]:

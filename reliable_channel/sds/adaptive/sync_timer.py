@@ -48,7 +48,7 @@ class AdaptiveSyncTimer(SyncTimer):
         self.stage = 0
         """Syncs since the last news."""
         self.gives_way = False
-        """Whether participants that do not tune themselves were heard."""
+        """True if participants that do not tune themselves were heard."""
         self._interval_ms = interval_ms
         self._observations = observations
         self._random = random
@@ -100,7 +100,7 @@ class AdaptiveSyncTimer(SyncTimer):
 
     @property
     def is_long(self) -> bool:
-        """Whether news is some syncs ago, so that logs are worth to be compared."""
+        """True if news is some syncs ago, so that logs are worth to be compared."""
         return self.stage >= LONG_STAGE
 
     def prompt(self, now_ms: int) -> None:

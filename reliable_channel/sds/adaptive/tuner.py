@@ -130,7 +130,7 @@ class Tuner:
     # -- what is sent ------------------------------------------------------------------------------
 
     def wants_filter(self, now_ms: int) -> bool:
-        """Whether the message that is made now carries a filter, in full size: where other
+        """Return True if the message that is made now carries a filter, in full size: where other
         implementations were heard."""
         foreign_ms = self._foreign_ms
         self._since_foreign += 1
@@ -172,7 +172,7 @@ class Tuner:
         )
 
     def gives_up(self, message_id: str, now_ms: int) -> bool:
-        """Whether an own message was sent for as long as the documented attempts take."""
+        """Return True if an own message was sent for as long as the documented attempts take."""
         options = self._options
         first_ms = self._dispatched.get(message_id)
         if first_ms is None:
@@ -193,7 +193,8 @@ class Tuner:
             self._asked.note(message_id, now_ms)
 
     def is_on_air(self, message_id: str, now_ms: int) -> bool:
-        """Whether a message was broadcast a moment ago, so that an answer would be too much."""
+        """Return True if a message was broadcast a moment ago, so that an answer would be too
+        much."""
         hold_ms = HOLD_DOWN_SCALES * self._scale_ms
         return self._on_air.is_within(message_id, hold_ms, now_ms)
 
@@ -257,6 +258,6 @@ class Times:
         return self._times.get(message_id)
 
     def is_within(self, message_id: str, span_ms: float, now_ms: int) -> bool:
-        """Whether it was no longer ago than that."""
+        """Return True if it was no longer ago than that."""
         at_ms = self._times.get(message_id)
         return at_ms is not None and 0 <= now_ms - at_ms <= span_ms

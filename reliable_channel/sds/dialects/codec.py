@@ -23,7 +23,7 @@ class Codec(Protocol):
     """Encodes and decodes messages in one dialect. Stateless."""
 
     def recognises(self, data: bytes) -> bool:
-        """Whether this looks like a message in this dialect and not in another one."""
+        """Return True if this looks like a message in this dialect and not in another one."""
         ...
 
     def decode(self, data: bytes) -> Message:

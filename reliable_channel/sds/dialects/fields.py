@@ -35,7 +35,7 @@ class _Field(NamedTuple):
 
 
 def field_2_is_varint(data: bytes) -> bool:
-    """Whether the first field 2 of a protobuf message is a number: the Lamport timestamp of
+    """Return True if the first field 2 of a protobuf message is a number: the Lamport timestamp of
     nim-sds, which always writes it, where the specification has the message id, a string."""
     try:
         # As good as always it comes right after a short field 1.

@@ -41,7 +41,7 @@ class NimCodec:
     """Encodes and decodes messages in the `nim` dialect. Stateless."""
 
     def recognises(self, data: bytes) -> bool:
-        """Whether field 2 is a number."""
+        """Return True if field 2 is a number."""
         return field_2_is_varint(data)
 
     def decode(self, data: bytes) -> Message:

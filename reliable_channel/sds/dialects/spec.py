@@ -29,7 +29,7 @@ class SpecCodec:
     """Encodes and decodes messages in the `spec` dialect. Stateless."""
 
     def recognises(self, data: bytes) -> bool:
-        """Whether field 2 is not a number, or absent."""
+        """Return True if field 2 is not a number, or absent."""
         return not field_2_is_varint(data)
 
     def decode(self, data: bytes, known: KnownEntries | None = None) -> Message:

@@ -145,20 +145,20 @@ class MessageLog:
         return entry
 
     def is_below_horizon(self, lamport_timestamp: int, message_id: str) -> bool:
-        """Whether a message is older than what the log has already let go."""
+        """Return True if a message is older than what the log has already let go."""
         return self.horizon is not None and (lamport_timestamp, message_id) <= self.horizon
 
     @property
     def is_archived(self) -> bool:
-        """Whether an archive has entries as well, among them what was written and is withdrawn."""
+        """True if an archive has entries as well, among them what was written and is withdrawn."""
         return self._archive is not NO_ARCHIVE
 
     def was_evicted(self, message_id: str) -> bool:
-        """Whether a message was in the log and is remembered as evicted."""
+        """Return True if a message was in the log and is remembered as evicted."""
         return message_id in self._evicted_ids
 
     def is_known(self, message_id: str) -> bool:
-        """Whether a message that is not in memory is in the archive, or was evicted."""
+        """Return True if a message that is not in memory is in the archive, or was evicted."""
         if message_id in self._evicted_ids:
             return True
         return self._blocks.total > 0 and self._archive.get(message_id) is not None

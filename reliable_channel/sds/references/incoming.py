@@ -191,7 +191,7 @@ class IncomingBuffer:
         self._recorder.put(MISSING, *missing.row)
 
     def waits_for(self, message_id: str) -> bool:
-        """Whether a parked message waits for this one."""
+        """Return True if a parked message waits for this one."""
         return message_id in self._dependants
 
     def missing_for_ms(self, message_id: str, now_ms: int) -> int | None:

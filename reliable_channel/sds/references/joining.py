@@ -46,11 +46,11 @@ class Joining:
         self._recorder.put(CHANNEL, "presume_until_ms", presume_until_ms)
 
     def is_unwanted(self, lamport_timestamp: int) -> bool:
-        """Whether a message is from before what was asked for."""
+        """Return True if a message is from before what was asked for."""
         return lamport_timestamp < self.wanted_from
 
     def presumes(self, now_ms: int) -> bool:
-        """Whether unknown references are taken for earlier messages now."""
+        """Return True if unknown references are taken for earlier messages now."""
         return now_ms < self._presume_until_ms
 
     def __contains__(self, message_id: str) -> bool:
@@ -61,7 +61,7 @@ class Joining:
         return message_ids & self.presumed.keys() | self.historic.known(message_ids)
 
     def is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
-        """Whether nothing need wait for a reference; presumes so while joining."""
+        """Return True if nothing need wait for a reference; presumes so while joining."""
         message_id = entry.message_id
         if message_id in self:
             return True

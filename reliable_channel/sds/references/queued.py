@@ -24,7 +24,7 @@ class Batch:
     carrier_id: str
     """The message."""
     is_parked: bool
-    """Whether it waits for them; sync messages do not."""
+    """True if it waits for them; sync messages do not."""
     referrer_id: str
     payer: str
     """Whose budget they are followed with."""
@@ -36,7 +36,7 @@ class Batch:
     data_size: int
     """What is charged beside them where they alone keep the message's bytes."""
     is_handed_on: bool = False
-    """Whether they stay for the sake of other messages than the one that brought them."""
+    """True if they stay for the sake of other messages than the one that brought them."""
 
     @property
     def size(self) -> int:

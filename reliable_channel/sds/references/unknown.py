@@ -84,7 +84,7 @@ def excess(
 
 
 def is_too_long(entry: HistoryEntry) -> bool:
-    """Whether it refers to a message that would be refused for its id."""
+    """Return True if it refers to a message that would be refused for its id."""
     return (
         len(entry.message_id) > MAX_ID_BYTES
         or len(entry.sender_id or "") > MAX_ID_BYTES

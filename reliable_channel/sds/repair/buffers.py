@@ -70,7 +70,8 @@ def t_resp(
 
 
 def in_response_group(participant_id: str, sender_id: str, message_id: str, groups: int) -> bool:
-    """Whether `participant_id` may answer (guide §3). Without a sender no participant may."""
+    """Return True if `participant_id` may answer (guide §3). Without a sender no participant
+    may."""
     if not sender_id:
         return False
     if groups <= 1:
@@ -203,7 +204,7 @@ class OutgoingRepairBuffer:
         return [self._wanted[message_id].entry for message_id in due]
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether there is anything to ask for."""
+        """Return True if there is anything to ask for."""
         due_ms = self._timetable.first_ms()
         return due_ms is not None and due_ms <= now_ms
 

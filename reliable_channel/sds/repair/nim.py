@@ -32,7 +32,7 @@ def nim_t_resp(
 def nim_in_response_group(
     participant_id: str, sender_id: str, message_id: str, groups: int
 ) -> bool:
-    """Whether `participant_id` may answer. Without a sender no participant may."""
+    """Return True if `participant_id` may answer. Without a sender no participant may."""
     if not sender_id:
         return False
     if groups <= 1:

@@ -46,7 +46,7 @@ class Framing(Protocol):
 
     @property
     def has_data_to_send(self) -> bool:
-        """Whether `send` has something though nothing is given to it."""
+        """True if `send` has something though nothing is given to it."""
 
     def receive(self, data: bytes) -> bytes:
         """Return what the peer's bytes contain.
@@ -90,7 +90,7 @@ class _WebSocket:
 
     @property
     def has_data_to_send(self) -> bool:
-        """Whether a pong, a closing frame or a part of the upgrade waits."""
+        """True if a pong, a closing frame or a part of the upgrade waits."""
         return bool(self._protocol.writes)
 
     def receive(self, data: bytes) -> bytes:

@@ -127,7 +127,7 @@ class Link:
 
     @property
     def is_ready(self) -> bool:
-        """Whether streams can be opened."""
+        """True if streams can be opened."""
         return self._ready.is_set() and self.failure is None
 
     @property

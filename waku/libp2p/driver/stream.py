@@ -29,7 +29,7 @@ class Carrier(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection lives."""
+        """True if the connection lives."""
 
     def open(self, protocols: Sequence[str]) -> Stream:
         """Open another stream to the same peer."""
@@ -91,7 +91,7 @@ class Stream:
 
     @property
     def is_ended(self) -> bool:
-        """Whether the peer has ended its half; what it sent before may still be unread."""
+        """True if the peer has ended its half; what it sent before may still be unread."""
         return self._ended
 
     async def readable(self) -> bool:

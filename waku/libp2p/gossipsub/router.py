@@ -183,7 +183,7 @@ class Router:
         return any(peer.topics for peer in self.peers.values())
 
     def is_congested(self, topic: str) -> bool:
-        """Whether half a queue or more waits for each peer of a topic: publish later."""
+        """Return True if half a queue or more waits for each peer of a topic: publish later."""
         half = self.options.queue_bytes // 2
         peers = self.subscribers(topic)
         return bool(peers) and all(self.peers[name].outgoing_bytes >= half for name in peers)

@@ -49,12 +49,12 @@ class HandshakeState:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all three messages were written and read."""
+        """True if all three messages were written and read."""
         return self._step == len(_PATTERN)
 
     @property
     def writes_next(self) -> bool:
-        """Whether the next message is this side's."""
+        """True if the next message is this side's."""
         return not self.is_finished and (self._step % 2 == 0) == self._initiator
 
     @property
@@ -64,7 +64,7 @@ class HandshakeState:
 
     @property
     def knows_remote_static(self) -> bool:
-        """Whether the message with the peer's `s` was read."""
+        """True if the message with the peer's `s` was read."""
         return "s" in self._remote
 
     @property

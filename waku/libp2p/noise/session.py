@@ -108,12 +108,12 @@ class NoiseSession:
 
     @property
     def is_established(self) -> bool:
-        """Whether both sides have proven their identity and messages may flow."""
+        """True if both sides have proven their identity and messages may flow."""
         return self._ciphers is not None
 
     @property
     def has_data_to_send(self) -> bool:
-        """Whether `data_to_send` would return any."""
+        """True if `data_to_send` would return any."""
         return bool(self._out)
 
     def data_to_send(self) -> bytes:

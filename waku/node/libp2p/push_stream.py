@@ -79,7 +79,7 @@ class Pusher:
         self._one_by_one = False
         self._unread: deque[Stream] = deque()
         self._drops = False
-        """Whether messages were dropped since the queue was empty."""
+        """True if messages were dropped since the queue was empty."""
 
     def put(self, envelope: Envelope) -> None:
         """Keep a message until the peer takes it; where there is no room, the oldest is dropped."""

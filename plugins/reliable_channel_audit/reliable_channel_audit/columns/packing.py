@@ -49,7 +49,7 @@ class Unpacked(NamedTuple):
     counts: Whole
     """How many each text has."""
     is_value: Array
-    """Whether a text is the value of its piece, without tag and length."""
+    """True if a text is the value of its piece, without tag and length."""
 
     def bytes_of(self) -> Whole:
         """How many bytes each text stands for."""

@@ -95,8 +95,8 @@ class Wanted(Selection):
         ]
 
     def includes(self, entry: StoreEntry) -> bool:
-        """Whether a node was asked for this; another range has what is sent at another time. What
-        has no timestamp is where the node has it."""
+        """Return True if a node was asked for this; another range has what is sent at another time.
+        What has no timestamp is where the node has it."""
         message = entry.message
         return (
             message is not None

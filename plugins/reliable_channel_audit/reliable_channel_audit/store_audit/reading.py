@@ -26,7 +26,7 @@ _SUFFIXES: Final = frozenset({".sqlite3", ".sqlite", ".db"})
 
 
 def is_database(address: str) -> bool:
-    """Whether an address names a database, and no node."""
+    """Return True if an address names a database, and no node."""
     return address.startswith(("postgresql://", "postgres://", "sqlite:///")) or (
         "://" not in address and (Path(address).suffix in _SUFFIXES or Path(address).is_file())
     )

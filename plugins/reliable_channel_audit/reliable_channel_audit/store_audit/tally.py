@@ -40,7 +40,7 @@ class MissingReference:
     at_ms: int
     """The time of that message."""
     may_be_older: bool
-    """Whether it may be from before the first stored message."""
+    """True if it may be from before the first stored message."""
     references: int = 0
     requests: int = 0
     """How often participants asked each other for it: at least one of them lacked it."""
@@ -68,7 +68,7 @@ class ChannelTally:
     requests: int = 0
     """Ids in repair requests."""
     is_complete: bool = False
-    """Whether a message came of whose causal history all is there: what is absent from later ones
+    """True if a message came of whose causal history all is there: what is absent from later ones
     is no older than the Store."""
     _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Of each message of the log the first bytes of its content's SHA-256."""

@@ -55,7 +55,7 @@ class Network:
         self.content_topic = content_topic
         self.wire: list[Seen] = []
         self.keep: Callable[[str, str], bool] = lambda sender, receiver: True
-        """Whether what one peer publishes reaches another one."""
+        """True if what one peer publishes reaches another one."""
         self.observer: Callable[[dict[str, Any]], None] = lambda record: None
         self._nodes: dict[str, EmbeddedNode] = {}
 

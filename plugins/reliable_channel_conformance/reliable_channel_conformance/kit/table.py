@@ -26,7 +26,7 @@ class Outcome:
 
     @property
     def breaks_a_rule(self) -> bool:
-        """Whether the peer does not do what is required, or could not be asked."""
+        """True if the peer does not do what is required, or could not be asked."""
         failed = self.result in (Result.FAILED, Result.NOT_RUN)
         return failed and self.row.level is Level.REQUIRED
 

@@ -26,7 +26,7 @@ class Report:
     states: int
     transitions: int
     complete: bool
-    """Whether all states were visited."""
+    """True if all states were visited."""
     broken: Broken | None = None
 
 

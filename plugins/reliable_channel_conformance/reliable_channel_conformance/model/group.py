@@ -42,12 +42,12 @@ class Group:
     """The participants, and how many messages each sends."""
     rules: Rules = Rules()
     syncs_early: bool = True
-    """Whether sync messages are sent before healing, too."""
+    """True if sync messages are sent before healing, too."""
     gives_up: bool = False
     liars: tuple[str, ...] = ()
     """Strangers whose filters hold what they never received."""
     lie: str = "plausible"
-    """Whether such a filter holds `everything`, or is `plausible`: all ids, and room for more."""
+    """True if such a filter holds `everything`, or is `plausible`: all ids, and room for more."""
 
     def initial(self) -> World:
         """No message was sent yet."""
@@ -58,7 +58,7 @@ class Group:
         yield from self._healed(world) if world.healed else self._wild(world)
 
     def is_done(self, world: World) -> bool:
-        """Whether all have everything, in one order, and wait for nothing."""
+        """Return True if all have everything, in one order, and wait for nothing."""
         everything = ids(packet.message_id for packet in world.content)
         return all(
             ids(each.ids) == everything and not each.missing and not each.parked

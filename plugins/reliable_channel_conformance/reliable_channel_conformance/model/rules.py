@@ -164,7 +164,7 @@ class Rules:
         return Packet(message_id, me.name, lamport, history, held, requests=me.missing)
 
     def is_met(self, me: Participant, message_id: str) -> bool:
-        """Whether a dependency keeps a message waiting no more."""
+        """Return True if a dependency keeps a message waiting no more."""
         return message_id in me.lost or message_id in me.ids
 
     def witnesses(self, seen_by: Names, packet: Packet, message_id: str) -> Names:

@@ -71,7 +71,7 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         self.wakes: dict[Wake, Callable[[], None]] = {}
         """What wakes each task."""
         self.has_in_hand: Callable[[str], bool] = lambda _: False
-        """Whether an own message is on its way to the node."""
+        """True if an own message is on its way to the node."""
         self._rings_at_ms: int | None = None
         self.tell: Callable[[AnyEvent], None] | None = None
         """Takes what the application must not miss, where it can confirm."""

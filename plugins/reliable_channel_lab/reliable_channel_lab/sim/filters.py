@@ -43,8 +43,8 @@ class FilterJudge:
         self._bundled.add(message_id)
 
     def holds_by_chance(self, message_id: str) -> bool:
-        """Whether a filter of as many ids as its capacity, inserted here one after another, holds
-        an id that was not among them: what a bloom filter may do."""
+        """Return True if a filter of as many ids as its capacity, inserted here one after another,
+        holds an id that was not among them: what a bloom filter may do."""
         layout, size = self._parameters.layout, self._parameters.capacity
         wanted, inserted = set(layout.probes(message_id)), list(self.inserted)
         probes = [layout.probes(inserted_id) for inserted_id in inserted]

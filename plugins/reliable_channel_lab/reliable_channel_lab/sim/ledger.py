@@ -46,7 +46,7 @@ class Record:
     sender_knew: int | None = None
     """What its sender knew when it made it (`Watch.knowledge`)."""
     received: bool = False
-    """Whether anybody beside the sender ever had it."""
+    """True if anybody beside the sender ever had it."""
 
 
 class Ledger:

@@ -124,7 +124,7 @@ class Measures:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the promise was kept: all messages to all participants, once, in equal logs."""
+        """True if the promise was kept: all messages to all participants, once, in equal logs."""
         return self.delivered == self.due and not self.repeated and not self.different_logs
 
     def row(self) -> dict[str, Any]:

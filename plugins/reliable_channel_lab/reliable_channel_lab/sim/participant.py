@@ -188,7 +188,7 @@ class Participant(Generic[C]):
 
     @property
     def is_searching(self) -> bool:
-        """Whether Store is being asked for what is missing."""
+        """True if Store is being asked for what is missing."""
         return self.process is not None and self.process.is_searching
 
     def _wall_ns(self) -> int:

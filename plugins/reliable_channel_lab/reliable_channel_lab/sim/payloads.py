@@ -53,7 +53,7 @@ class Payloads:
         self._forgotten.update((sender_id, payload.content) for payload in mine)
 
     def may_repeat(self, payload: Payload) -> bool:
-        """Whether its sender lost that it was accepted, and may have sent it again."""
+        """Return True if its sender lost that it was accepted, and may have sent it again."""
         return (payload.sender_id, payload.content) in self._forgotten
 
 

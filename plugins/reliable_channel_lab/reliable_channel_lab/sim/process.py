@@ -88,12 +88,12 @@ class Process(Generic[C]):
 
     @property
     def is_behind(self) -> bool:
-        """Whether something is not on disk yet."""
+        """True if something is not on disk yet."""
         return bool(self.driver.engine.unwritten)
 
     @property
     def is_searching(self) -> bool:
-        """Whether Store is being asked for what is missing."""
+        """True if Store is being asked for what is missing."""
         return self._searcher is not None and self._searcher.is_busy
 
     def _answer(self, answer: Callable[[Accepted], None], accepted: Accepted) -> None:

@@ -43,9 +43,9 @@ class Redelivery:
         self._before: set[_Key] = set()
         """Seen before a state was rolled back."""
         self._is_sure = True
-        """Whether what is owed is known."""
+        """True if what is owed is known."""
         self._has_dropped = False
-        """Whether a payload was dropped: its segments are read again after a restart, as far as
+        """True if a payload was dropped: its segments are read again after a restart, as far as
         that was not confirmed, and one that came late may make it whole."""
 
     def restarted(self) -> None:

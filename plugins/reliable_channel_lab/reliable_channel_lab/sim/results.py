@@ -124,7 +124,7 @@ class Results:
                 self._ends(event.message_id, "failed")
 
     def is_open(self, event: AnyEvent | Logged) -> bool:
-        """Whether an event is the outcome of a request that has none."""
+        """Return True if an event is the outcome of a request that has none."""
         return isinstance(event, _OUTCOMES) and event.message_id not in self._fates
 
     def request(self, first_id: str) -> Accepted | None:

@@ -57,7 +57,7 @@ class StoreConditions:
     lies: float = 0.0
     """Share of answers that hold other messages than asked for, or garbage."""
     refuses_hashes: bool = False
-    """Whether it answers no query by hash, during the faults and after them."""
+    """True if it answers no query by hash, during the faults and after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Partition:
     direction: Literal["both", "in", "out"] = "both"
 
     def cuts(self, sender: int, receiver: int) -> bool:
-        """Whether nothing goes from the one to the other."""
+        """Return True if nothing goes from the one to the other."""
         leaves = sender in self.island
         if leaves == (receiver in self.island):
             return False

@@ -23,7 +23,7 @@ class Searcher:
     def __init__(self, driver: SimulatedDriver[Any], store: Store) -> None:
         self._driver, self._store = driver, store
         self.is_busy = False
-        """Whether Store is being asked for what is missing."""
+        """True if Store is being asked for what is missing."""
         driver.wakes[Wake.FETCH] = self.wake
         if interval_ms := driver.engine.confirmation.interval_ms:
             driver.plan(interval_ms, self._confirm)

@@ -28,7 +28,7 @@ class SharingCodec:
         self._decoded: OrderedDict[bytes, Message | CodecError] = OrderedDict()
 
     def recognises(self, data: bytes) -> bool:
-        """Whether this looks like a message in this dialect."""
+        """Return True if this looks like a message in this dialect."""
         return self._codec.recognises(data)
 
     def decode(self, data: bytes) -> Message:

@@ -250,14 +250,14 @@ class Simulation:
     # -- looks at the whole group ------------------------------------------------------------------
 
     def is_quiet(self) -> bool:
-        """Whether nothing is pending, and all logs are equal; or no participant takes a log for
-        equal that is not, where equal ones are not promised."""
+        """Return True if nothing is pending, and all logs are equal; or no participant takes a log
+        for equal that is not, where equal ones are not promised."""
         return self._is_at_rest() and (
             self._are_equal() or not (self._must_be_equal() or self._unnoticed())
         )
 
     def _is_at_rest(self) -> bool:
-        """Whether nothing is pending.
+        """Return True if nothing is pending.
 
         What a core delivered and has not on disk yet is not known to its watch: a log that is
         longer than the watch's is not at rest. Nor is a participant that Store has not answered.
@@ -279,7 +279,8 @@ class Simulation:
         return len({(p.watch.knowledge, len(p.watch.window)) for p in self._present()}) <= 1
 
     def _must_be_equal(self) -> bool:
-        """Whether each message refers to all before it, so that none can be lost unnoticed."""
+        """Return True if each message refers to all before it, so that none can be lost
+        unnoticed."""
         return self.scenario.parameters.causal_history_size >= Parameters().causal_history_size
 
     def _unnoticed(self) -> list[str]:

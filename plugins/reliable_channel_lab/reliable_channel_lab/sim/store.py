@@ -44,7 +44,7 @@ class Store:
         insort(self._by_time, (arrived.timestamp_ms, arrived.message_hash))
 
     def has(self, message_hash: bytes) -> bool:
-        """Whether it keeps this message."""
+        """Return True if it keeps this message."""
         return message_hash in self._by_hash
 
     def delay_ms(self) -> int:

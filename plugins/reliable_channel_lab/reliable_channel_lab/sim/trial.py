@@ -48,7 +48,7 @@ class Terms:
     idle_ms: int = IDLE_MS
     max_receives: int | None = None
     is_mended: bool = True
-    """Whether a group that does not get there in that time is given a good network."""
+    """True if a group that does not get there in that time is given a good network."""
     options: ChannelOptions = field(default_factory=ChannelOptions)
     """Of the engines."""
     policy: RepairPolicy | None = None

@@ -48,7 +48,7 @@ class Observer(Generic[C]):
     """Sees what a participant does; by default nothing comes of it."""
 
     reads_log = False
-    """Whether `told` gets a `Logged` for each message that enters the log."""
+    """True if `told` gets a `Logged` for each message that enters the log."""
 
     def started(self, core: C) -> None:
         """It begins with an empty log."""

@@ -52,7 +52,7 @@ class Target:
         return cls(measure, comparison, float(bound))
 
     def is_met(self, figure: Figure | None) -> bool:
-        """Whether the mean reaches it."""
+        """Return True if the mean reaches it."""
         compare = _COMPARISONS[self.comparison]
         return figure is not None and compare(figure.mean, self.bound)
 

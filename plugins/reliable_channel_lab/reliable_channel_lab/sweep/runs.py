@@ -50,7 +50,7 @@ class Run(ABC):
     measures: ClassVar[tuple[str, ...]]
     """The names of what `measure` gives."""
     takes_options: ClassVar[bool] = False
-    """Whether the options of a channel are settings, too."""
+    """True if the options of a channel are settings, too."""
 
     seed: Annotated[int, Bound(0), Doc("Decides all that is drawn.")]
     options: tuple[tuple[str, Any], ...] = ()

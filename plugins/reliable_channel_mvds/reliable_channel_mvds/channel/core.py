@@ -325,11 +325,11 @@ class MvdsCore:
 
     @property
     def is_missing_something(self) -> bool:
-        """Whether `missing()` names anything."""
+        """True if `missing()` names anything."""
         return False
 
     def is_awaited(self, message_id: str) -> bool:
-        """Whether other messages wait for a missing one; there is no order here."""
+        """Return True if other messages wait for a missing one; there is no order here."""
         return False
 
     def events(self) -> list[SdsEvent]:

@@ -32,7 +32,7 @@ class Envelope:
 
     @property
     def is_hello(self) -> bool:
-        """Whether it says no more than that its sender is here."""
+        """True if it says no more than that its sender is here."""
         return not (self.recipient_id or self.payload or self.ephemeral)
 
     def encode(self) -> bytes:

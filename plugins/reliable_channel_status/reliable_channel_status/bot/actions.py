@@ -31,7 +31,7 @@ class BotActions:
         self._session: Session | None = None
 
     def now_ms(self) -> int:
-        """The time by the bot's clock, in milliseconds since 1970; virtual in `BotTester`.
+        """Return the time of the bot's clock (ms since 1970), which is virtual in `BotTester`.
 
         Raises:
             NotRunning: before `run`.
@@ -48,7 +48,7 @@ class BotActions:
         return self._now().public_key
 
     def channel(self, name: str) -> Channel:
-        """A chat to write in: by id, a channel's uuid, or a public chat's name.
+        """Return a chat by its id, a channel's uuid, or a public chat's name.
 
         Raises:
             NotRunning: before `run`.
@@ -61,8 +61,8 @@ class BotActions:
         return Channel(session.rooms.named(name), turn)
 
     def direct(self, user: str | PublicKey) -> Channel:
-        """The one-to-one chat with a user. There is no forward secrecy: a private key that
-        leaks, however late, opens all that its owner was sent.
+        """Return the one-to-one chat with a user. There is no forward secrecy: a leaked private key
+        opens all earlier messages to its owner.
 
         Raises:
             NotRunning: before `run`.
@@ -81,7 +81,7 @@ class BotActions:
         return self._now().contacts()
 
     async def request_contact(self, user: str | PublicKey, text: str) -> MessageId:
-        """Ask a user to be a contact; clients show the text with the request.
+        """Ask a user to be a contact. Clients show the text with the request.
 
         Raises:
             NotRunning: before `run`.
@@ -102,7 +102,7 @@ class BotActions:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The private groups that the bot is in; `channel(group.chat_id)` writes in one.
+        """Private groups of the bot. `channel(group.chat_id)` writes in one.
 
         Raises:
             NotRunning: before `run`.
@@ -129,7 +129,7 @@ class BotActions:
         remove: str | PublicKey | None = None,
         name: str | None = None,
     ) -> Group:
-        """Add users to a private group, remove one, or give it another name; for admins.
+        """Add users to a private group, remove one, or rename the group. Only admins may do that.
 
         Raises:
             NotRunning: before `run`.
@@ -159,7 +159,7 @@ class BotActions:
         session.private_groups.change(chat_id, removed, members=[session.public_key])
 
     def standing(self, community: str | Community) -> Standing:
-        """Where the bot stands in a community, such as `member` or `requested`.
+        """Return the bot's membership in a community, such as `member` or `requested`.
 
         Raises:
             NotRunning: before `run`.
@@ -199,8 +199,8 @@ class BotActions:
         return community
 
     def description(self, community: str | Community) -> CommunityDescription | None:
-        """The latest description of a community, with its channels and members; None if none was
-        heard yet.
+        """Return the latest description of a community, with its channels and members (None before
+        the first).
 
         Raises:
             NotRunning: before `run`.
@@ -221,7 +221,7 @@ class BotActions:
         return owned
 
     def name_of(self, user: PublicKey) -> str:
-        """The latest name of a user; else the start of the key.
+        """Return the latest name of a user, or the start of the key.
 
         Raises:
             NotRunning: before `run`.
@@ -229,8 +229,9 @@ class BotActions:
         return self._now().name_of(user)
 
     def is_acknowledged(self, message_id: MessageId) -> bool:
-        """Whether another user is known to have a message of the bot's from this run: one to one,
-        and in communities with `BotOptions(reliability="sds")`. Plain chat has no acknowledgements.
+        """Return True if another user is known to have a message of the bot's from this run: one to
+        one, and in communities with `BotOptions(reliability="sds")`. Plain chat has no
+        acknowledgements.
 
         Raises:
             NotRunning: before `run`.
@@ -238,7 +239,7 @@ class BotActions:
         return self._now().is_acknowledged(message_id)
 
     def note(self, name: str) -> Any:
-        """What `keep` keeps under a name, or None.
+        """Return the value that `keep` stored under a name, or None.
 
         Raises:
             NotRunning: before `run`.
@@ -246,7 +247,7 @@ class BotActions:
         return self._now().memory.note(name)
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep anything that JSON can hold over a restart; None deletes it.
+        """Keep a JSON value over restarts. None deletes it.
 
         Raises:
             NotRunning: before `run`.

@@ -107,7 +107,7 @@ class StatusBot(Router, BotActions):
         options: BotOptions | None = None,
         **arguments: Any,
     ) -> "StatusBot":
-        """A bot with arguments and options from a TOML file and the environment, see `settings`.
+        """Return a bot with arguments and options from a TOML file and the environment.
 
         Args:
             file: with a table `[bot]`; None for the file that `RELIABLE_CHANNEL_CONFIG` names.
@@ -124,7 +124,7 @@ class StatusBot(Router, BotActions):
     # -- where ------------------------------------------------------------------------------------
 
     def join(self, community: str | Community, channels: Iterable[str] | None = None) -> None:
-        """Take part in another community, too; in all its channels if none are named.
+        """Take part in another community, too, in all its channels by default.
 
         Raises:
             ValueError: it is not a community, or a channel is not a uuid.
@@ -163,12 +163,12 @@ class StatusBot(Router, BotActions):
 
     @property
     def is_busy(self) -> bool:
-        """Whether the bot runs and one of its functions has not ended yet."""
+        """True if the bot runs and one of its functions has not ended yet."""
         return self._running is not None and self._running.is_busy
 
     async def examine(self) -> list[MembershipFinding]:
-        """Where the bot stands in its communities, as Store's descriptions say. The bot need not
-        run, and may.
+        """Return the bot's membership in its communities, by the descriptions in Store. It works
+        while the bot runs or not.
 
         Raises:
             KeyFileError: no key, or not this passphrase.
@@ -182,7 +182,7 @@ class StatusBot(Router, BotActions):
     # -- running ----------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Run until SIGINT or SIGTERM; log JSON lines to standard error, unless logging is set up.
+        """Run until SIGINT or SIGTERM. Log JSON lines to standard error, unless logging is set up.
 
         Raises:
             KeyFileError: no key, or not this passphrase.
@@ -206,7 +206,7 @@ class StatusBot(Router, BotActions):
             raise failed
 
     async def run_async(self) -> None:
-        """Run in an event loop of yours until `stop`; signals are left to you.
+        """Run in your event loop until `stop`. Signals are left to you.
 
         Raises:
             KeyFileError, StateError: as `run`.
@@ -233,8 +233,7 @@ class StatusBot(Router, BotActions):
             memory.close()
 
     async def serve(self, context: BotContext) -> None:
-        """Run in a given context until `stop`; for tests, and for programs with a loop of their
-        own.
+        """Run in a given context until `stop`, for tests and for programs with a loop.
 
         Raises:
             StateError: what must not be forgotten cannot be written.

@@ -130,7 +130,7 @@ class Caller:
     # -- dialogues --------------------------------------------------------------------------------
 
     def is_talking(self, pair: Pair) -> bool:
-        """Whether a user's next message may be an answer to a question."""
+        """Return True if a user's next message may be an answer to a question."""
         is_open = self._dialogues.of(pair, self._session.now_ms()) is not None
         return is_open or pair in self._locks
 

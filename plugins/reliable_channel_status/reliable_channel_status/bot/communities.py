@@ -131,7 +131,7 @@ class Communities:
             carrier.arrived(sds, message_hash)
 
     def takes(self, entry: OutboxEntry) -> bool:
-        """Whether something goes through a channel."""
+        """Return True if something goes through a channel."""
         return entry.route in self._channels
 
     async def send(self, entry: OutboxEntry) -> None:

@@ -76,7 +76,7 @@ class ControlTask:
         self._reporter = reporter
         self._now_ms = now_ms
         self._is_late = False
-        """Whether the node took less than was due."""
+        """True if the node took less than was due."""
         self.community: Final = Community(key.public_key)
         self.news = anyio.Event()
         """Set when something is to be sent; the task that waited puts a new one here."""
@@ -141,7 +141,7 @@ class ControlTask:
 
     @property
     def is_due(self) -> bool:
-        """Whether something waits for the next tick."""
+        """True if something waits for the next tick."""
         node = self._node
         return node.is_active and (self._is_late or self._lets_in)
 

@@ -136,7 +136,7 @@ class Contacts:
 
 
 def is_contact_request(received: Received) -> bool:
-    """Whether a user asks to be a contact."""
+    """Return True if a user asks to be a contact."""
     payload = received.payload
     return (
         received.is_direct

@@ -81,7 +81,7 @@ class Dispatcher:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a function has not ended yet."""
+        """True if a function has not ended yet."""
         return bool(self._pending)
 
     @property

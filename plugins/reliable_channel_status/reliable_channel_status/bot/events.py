@@ -21,55 +21,56 @@ from .limits import Pair
 
 
 class Voice(Protocol):
-    """What a function of a bot needs of its session."""
+    """Interface of the session for functions of a bot."""
 
     def say(self, room: Room, make: Make, once: str) -> MessageId:
         """Sign, keep and publish a payload, unless that was done before."""
 
     def may_answer(self, pair: Pair) -> bool:
-        """Count an answer; False where a loop was found."""
+        """Count an answer, and return False if a loop was found."""
 
     def withhold(self, room: Room, make: Make) -> MessageId:
         """Return the id that a message would have had."""
 
     def was_withheld(self, message_id: str) -> bool:
-        """Whether a message was withheld, so that no other user has it."""
+        """Return True if a message was withheld, so that no other user has it."""
 
     def answer_join_request(self, requester: PublicKey, *, accepted: bool) -> None:
         """Let a requester in, or decline."""
 
     def accept_contact(self, peer: PublicKey, request_id: MessageId, once: str) -> None:
-        """Accept a contact request."""
+        """Accept a contact request of a user."""
 
     @property
     def public_key(self) -> PublicKey:
-        """The bot's key."""
+        """Public key of the bot itself."""
 
     def join_group(self, chat_id: str) -> None:
         """Announce in a group that the bot joined."""
 
     def is_contact(self, user: PublicKey) -> bool:
-        """Whether a user and the bot are contacts."""
+        """Return True if a user and the bot are contacts."""
 
     def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
-        """Whether a user may delete messages of others, and pin."""
+        """Return True if a user may delete messages of others, and pin."""
 
     def is_member(self, user: PublicKey, chat_id: str) -> bool:
-        """Whether a user is a member of a chat's community; elsewhere, of one of the bot's."""
+        """Return True if a user is a member of the chat's community, or elsewhere of one of the
+        bot's."""
 
     def language_of(self, user: PublicKey) -> str:
-        """The language of a user."""
+        """Return the language of a user."""
 
     def name_of(self, user: PublicKey) -> str:
-        """The latest name of a user; else the start of the key."""
+        """Return the latest name of a user, or the start of the key."""
 
     def with_names(self, text: str) -> str:
-        """A text with names instead of keys in its mentions."""
+        """Return a text with names instead of keys in its mentions."""
 
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """One run of one function: it numbers what it says, so that a second run says nothing twice."""
+    """Run of one function. It numbers its messages, so that a second run sends none twice."""
 
     session: Voice
     name: str
@@ -80,18 +81,18 @@ class Turn:
     """True if the user is over `user_limit`: what it answers there is withheld."""
 
     def once(self) -> str:
-        """What the next thing is said for."""
+        """Return the cause of the next message."""
         self.said += 1
         return f"{self.name}#{self.said}"
 
 
 CURRENT_TURN: Final[ContextVar[Turn]] = ContextVar("CURRENT_TURN")
-"""Of the function that runs."""
+"""Name of the running function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotEvent:
-    """What all events of a bot have in common."""
+    """Base of all events of a bot."""
 
     received: Received
     """The payload as it came, with author, id and times."""
@@ -104,7 +105,7 @@ class BotEvent:
 
     @property
     def author_name(self) -> str:
-        """What the author calls itself, which anybody may; else the start of its key."""
+        """Name that the author chose, or the start of its key. Any user may take any name."""
         return self.turn.session.name_of(self.author)
 
     @property
@@ -115,13 +116,13 @@ class BotEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InRoom(BotEvent):
-    """What happens in a chat."""
+    """Event that happens in a chat."""
 
     room: Room
 
     @property
     def is_direct(self) -> bool:
-        """Whether it was written to the bot alone."""
+        """True if it was written to the bot alone."""
         return self.room.peer is not None
 
     @property
@@ -131,23 +132,23 @@ class InRoom(BotEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AboutMessage(InRoom):
-    """What concerns one message: something can be said to it."""
+    """Event about one message, which can be answered."""
 
     message_id: MessageId
 
     @property
     def by_moderator(self) -> bool:
-        """Whether the author may moderate here."""
+        """True if the author may moderate here."""
         return self.turn.session.is_privileged(self.author, self.room.chat_id)
 
     @property
     def by_member(self) -> bool:
-        """Whether the author is a member of this community; elsewhere, of one of the bot's."""
+        """True if the author is a member of this community, or elsewhere of one of the bot's."""
         return self.turn.session.is_member(self.author, self.room.chat_id)
 
     @property
     def by_contact(self) -> bool:
-        """Whether the author is a contact of the bot."""
+        """True if the author is a contact of the bot."""
         return self.turn.session.is_contact(self.author)
 
     async def reply(self, text: str = "", *, image: bytes | None = None) -> MessageId:
@@ -166,11 +167,11 @@ class AboutMessage(InRoom):
         await self.channel.react(self.message_id, reaction, retracted=retracted)
 
     async def pin(self, *, pinned: bool = True) -> None:
-        """Pin the message; clients obey if the bot may pin."""
+        """Pin the message. Clients obey if the bot may pin."""
         await self.channel.pin(self.message_id, pinned=pinned)
 
     async def delete(self) -> None:
-        """Delete the message; clients obey if it is the bot's, or the bot a moderator."""
+        """Delete the message. Clients obey if it is the bot's, or the bot is a moderator."""
         await self.channel.delete(self.message_id)
 
 
@@ -220,7 +221,7 @@ class ReactionChange(AboutMessage):
     """A user reacted to a message, or took the reaction back."""
 
     reaction: Reaction
-    """One of six; else `UNKNOWN_EMOJI_REACTION_TYPE`, and `emoji` says which."""
+    """Kind of reaction, or `UNKNOWN_EMOJI_REACTION_TYPE` with the `emoji`."""
     emoji: str
     retracted: bool
 
@@ -233,8 +234,7 @@ class JoinRequest(BotEvent):
     display_name: str
 
     async def answer(self, *, accepted: bool) -> None:
-        """Let the requester in, by a description that lists the new member and an answer that
-        carries it; or answer that the requester stays outside.
+        """Accept the requester with a new description, or reject the request with an answer.
 
         Raises:
             NotControlNode: the community is run elsewhere, or does not exist yet.
@@ -246,12 +246,12 @@ class JoinRequest(BotEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipChange(BotEvent):
-    """The bot was let into a community, refused or removed, or is no member of it; `received` is
+    """The bot was accepted, rejected or removed by a community, or is not a member. `received` is
     the owner's description or answer."""
 
     community: Community
     why: str = ""
-    """Why no request would help, such as the tokens that members need; empty if one may."""
+    """Reason why no request would help, such as needed tokens (empty if one may)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +259,7 @@ class ContactRequest(AboutMessage):
     """A user asks to be a contact. To decline, do nothing: Status has no message for that."""
 
     text: str
-    """What the other wrote with it."""
+    """Text of the other user."""
 
     async def accept(self) -> None:
         """Be a contact of the author.
@@ -276,7 +276,7 @@ class ContactChange(BotEvent):
 
     @property
     def is_contact(self) -> bool:
-        """Whether the author and the bot are contacts now."""
+        """True if the author and the bot are contacts now."""
         return self.turn.session.is_contact(self.author)
 
 
@@ -289,7 +289,7 @@ class GroupChange(BotEvent):
 
     @property
     def is_member(self) -> bool:
-        """Whether the bot is in the group."""
+        """True if the bot is in the group."""
         return self.turn.session.public_key in self.group.members
 
     async def join(self) -> None:
@@ -318,10 +318,9 @@ class Channel:
         response_to: str = "",
         once: str | None = None,
     ) -> MessageId:
-        """Publish a message. It is on disk when this returns, and on its way.
-
-        An answer to a user that the bot is in a loop with is withheld (`LoopLimits`), and one to a
-        direct message beyond `user_limit`; no other user knows its id then.
+        """Publish a message. It is on disk when this returns. In a loop with a user (`LoopLimits`),
+        and for direct messages beyond `user_limit`, the answer is withheld. No other user then
+        knows its id.
 
         Args:
             text: may be empty beside an image or a bridged message.
@@ -354,18 +353,18 @@ class Channel:
         self._change(message_id, payload_builders.edit(self.room, message_id, text))
 
     async def delete(self, message_id: str) -> None:
-        """Delete a message; clients obey if it is the bot's, or the bot a moderator."""
+        """Delete a message. Clients obey if it is the bot's, or the bot is a moderator."""
         self._change(message_id, payload_builders.deletion(self.room, message_id))
 
     async def pin(self, message_id: str, *, pinned: bool = True) -> None:
-        """Pin a message; clients obey if the bot may pin."""
+        """Pin a message. Clients obey if the bot may pin."""
         self._change(message_id, payload_builders.pin(self.room, message_id, pinned))
 
     async def react(
         self, message_id: str, reaction: Reaction | str, *, retracted: bool = False
     ) -> None:
-        """React to a message, or take a reaction back; older clients show no other emoji than those
-        of `Reaction`."""
+        """React to a message, or take a reaction back. Older clients only show the emoji of
+        `Reaction`."""
         self._change(
             message_id, payload_builders.reaction(self.room, message_id, reaction, retracted)
         )

@@ -75,7 +75,7 @@ def any_of(*checks: Check) -> Check:
 
 
 async def allows(checks: Sequence[Check], message: Message) -> bool:
-    """Whether all checks allow a call.
+    """Return True if all checks allow a call.
 
     Raises:
         NotAllowed: one does not, and says why.
@@ -169,7 +169,7 @@ class EventHandler:
     name: str
     handler: Handler
     wants_payload: bool
-    """Whether it asks for the bare `ChatMessage`."""
+    """True if it asks for the bare `ChatMessage`."""
     error_handlers: ErrorChain = ()
 
 
@@ -207,7 +207,7 @@ class Handlers:
     jobs: list[Job] = field(default_factory=list)
     error_handlers: list[ErrorHandler] = field(default_factory=list)
     is_included: bool = False
-    """Whether they belong to another's now, so that nothing can be added."""
+    """True if they belong to another's now, so that nothing can be added."""
 
     def add_command(
         self,

@@ -40,7 +40,7 @@ class Arrival:
     clock_ms: int
     """When, by the author's signed clock; by the Waku message where the clock is not a time."""
     is_live: bool
-    """Whether it just arrived, rather than from Store."""
+    """True if it just arrived, rather than from Store."""
     membership: Change | None = None
     """What it changed about the bot's membership."""
     taken: Taken | None = None

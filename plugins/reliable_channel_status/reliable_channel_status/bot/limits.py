@@ -64,7 +64,7 @@ class Buckets:
         self._buckets: Recent[Hashable, tuple[float, int]] = Recent(remembered)
 
     def take(self, key: Hashable, now_ms: int) -> bool:
-        """Whether one more call is within the limit; if so it counts."""
+        """Return True if one more call is within the limit; if so it counts."""
         calls, per_ms = self._limit.calls, self._limit.per_ms
         left, since_ms = self._buckets.get(key, (float(calls), now_ms))
         now_ms = max(now_ms, since_ms)
@@ -120,9 +120,9 @@ class _Exchange:
     heard_ms: int = LONG_AGO
     answered_ms: int = LONG_AGO
     is_answered: bool = False
-    """Whether the bot answered since it heard the other last."""
+    """True if the bot answered since it heard the other last."""
     was_quick: bool = False
-    """Whether its last answer came within a second."""
+    """True if its last answer came within a second."""
     turns: int = 0
     silent_until_ms: int = LONG_AGO
 
@@ -161,7 +161,7 @@ class LoopGuard:
         exchange.answered_ms, exchange.is_answered = now_ms, True
 
     def is_silent(self, pair: Pair, now_ms: int) -> bool:
-        """Whether the bot does not answer that user there, as a loop was found."""
+        """Return True if the bot does not answer that user there, as a loop was found."""
         exchange = self._exchanges.get(pair)
         return exchange is not None and now_ms < exchange.silent_until_ms
 

@@ -220,7 +220,7 @@ class Link:
         return [one for one in fetched if self._is_new(one)]
 
     def is_on(self, shard: str) -> bool:
-        """Whether the link subscribes to a shard."""
+        """Return True if the link subscribes to a shard."""
         return shard in self._shards
 
     async def publish(self, shard: str, message: WakuMessage) -> None:

@@ -62,7 +62,7 @@ class _Place:
     standing: Standing = "unknown"
     requested_ms: int = 0
     is_hidden: bool = False
-    """Whether the members could not be read: their key is lacking."""
+    """True if the members could not be read: their key is lacking."""
     why: str = ""
     """Why it is closed to the bot."""
 
@@ -227,7 +227,8 @@ class Memberships:
 
 
 def _is_news(description: CommunityDescription, place: _Place) -> bool:
-    """Whether it is newer than what counts, or the same with the members that were hidden."""
+    """Return True if it is newer than what counts, or the same with the members that were
+    hidden."""
     is_shown = place.is_hidden and not is_hidden(description)
     return description.clock > place.clock or (is_shown and description.clock == place.clock)
 

@@ -74,7 +74,7 @@ class OutboxEntry:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether it is as it goes to the node: a pubsub topic begins with a slash."""
+        """True if it is as it goes to the node: a pubsub topic begins with a slash."""
         return self.route.startswith("/")
 
 
@@ -132,7 +132,7 @@ class BotMemory:
         self._write()
 
     def was_handled(self, fingerprint: bytes) -> bool:
-        """Whether an event was handled to its end."""
+        """Return True if an event was handled to its end."""
         return fingerprint in self._handled
 
     def handled(self, fingerprint: bytes, clock: int) -> None:

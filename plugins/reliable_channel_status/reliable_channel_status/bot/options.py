@@ -48,9 +48,9 @@ class BotOptions:
     """
 
     prefix: str = "!"
-    """What commands begin with; a mention of the bot does as well."""
+    """Prefix of commands. A mention of the bot also calls one."""
     display_name: str = ""
-    """What the bot calls itself."""
+    """Name that the bot shows to users."""
     image: Annotated[
         str | Path | None,
         Doc("""File of the bot's picture: PNG, JPEG, GIF or WebP. A larger one than 40 kB is made
@@ -58,47 +58,46 @@ class BotOptions:
     ] = None
     reliability: Annotated[
         Reliability,
-        Doc("""How the bot speaks in communities: `sds`, inside an SDS channel a community, or
-        `plain`, for clients that cannot read that yet. It reads both, and public chats are
-        always plain."""),
+        Doc("""Form of messages in communities: `sds` (an SDS channel for each community) or
+        `plain`, for clients that cannot read SDS. The bot reads both, and public chats are always
+        plain."""),
     ] = "plain"
     journals: str | Path | None = None
     """With SDS, a folder for the journal of each community's channel: `reliable-channel audit`
     judges by it what became of all messages."""
     derivation: Derivation = "universal"
-    """On which topic the bot writes into channels; it listens to both."""
+    """Kind of topic on which the bot writes into channels. It listens to both kinds."""
     shard: PubsubTopic = DEFAULT_SHARD
     """The shard where the bot writes and listens: 32, like all Status clients."""
     also_listen: tuple[PubsubTopic, ...] = (NON_PROTECTED_SHARD,)
     """Further shards to listen to: clients before 2.40 write requests to join on 64."""
     waku_version: WakuVersion = 1
-    """The `version` of the Waku messages that the bot sends. All clients read 1; 0 is what clients
-    from 2.40 on send, and those before 2.38 drop it. The bot reads both."""
+    """Field `version` of sent Waku messages. All clients read 1. Clients from 2.40 on send 0, which
+    clients before 2.38 drop. The bot reads both."""
     request_membership: Annotated[
         bool,
-        Doc("""Whether the bot asks to be let into a community whose description does not list
-        it: clients drop what others than members write."""),
+        Doc("""True if the bot requests to join a community that does not list it. Clients drop
+        messages of others than members."""),
     ] = True
     needs_membership: Annotated[
         bool,
-        Doc("""Whether `run` ends with `NotAMember` (exit status 1) once a community has
-        rejected or kicked the bot, or cannot take it. Otherwise the bot goes on."""),
+        Doc("""True if `run` ends with `NotAMember` (exit status 1) after a rejection or kick.
+        Otherwise the bot continues."""),
     ] = False
     history_ms: Annotated[
         int,
         Bound(1),
-        Doc("""How far back Store is asked at the start, so that edits, answers and pins of
-        older messages are understood. What was said before the bot's first start is not
-        answered."""),
+        Doc("""Time span of the Store query at the start, which finds older messages of edits,
+        answers and pins. Messages before the first start are not answered."""),
     ] = 86_400_000
     user_limit: RateLimit = FOR_USERS
-    """Of commands and mentions, for each user in all chats together."""
+    """Limit of commands and mentions for each user, in all chats together."""
     channel_limit: RateLimit = FOR_CHANNELS
     """The same for each channel."""
     loops: LoopLimits = field(default_factory=LoopLimits)
-    """When the bot stops answering a user that answers it without end."""
+    """Limits of loops, after which the bot stops answering a user."""
     texts: BotTexts = ENGLISH
-    """What the bot says of itself to users, such as how a command is used."""
+    """Texts of the bot itself, such as the usage of a command."""
     language: str = "en"
     """The name of the language of `texts`, for users that chose none."""
     languages: Mapping[str, BotTexts] = field(default_factory=dict)
@@ -108,22 +107,21 @@ class BotOptions:
     handlers_at_once: Annotated[int, Bound(1), Unit("handlers")] = 32
     direct_encryption: Annotated[
         DirectEncryption,
-        Doc("""How direct messages are encrypted. `dh`: by one Diffie-Hellman, without forward
-        secrecy. `ratchet`: by X3DH and a double ratchet for users whose bundle is known; the
-        bot publishes its bundle with each direct message."""),
+        Doc("""Encryption of direct messages. `dh`: one Diffie-Hellman, without forward secrecy.
+        `ratchet`: X3DH and a double ratchet for users with a known bundle. The bot publishes its
+        bundle with each direct message."""),
     ] = "dh"
     confirm_ms: Annotated[
         int,
         Bound(0),
-        Doc("""How often Store is asked whether it has what was said, and whether it has what
-        did not come; what it lacks twice is published again. 0 never asks. Where no Store
-        answers, nothing is published again."""),
+        Doc("""Polling interval for own and missed messages at the Store node (0: never). A message
+        that Store lacks twice is published again, but not if no Store answers."""),
     ] = 60_000
     publish_at_most: Annotated[
         int,
         Bound(1),
         Unit("times"),
-        Doc("How often a message is published that Store does not keep."),
+        Doc("Maximum number of publications of a message that Store does not keep."),
     ] = 5
     poll_ms: Annotated[
         int,
@@ -136,7 +134,7 @@ class BotOptions:
     metrics_port: Annotated[
         int | None,
         Bound(0, 65_535),
-        Doc("""Where Prometheus finds the counts (127.0.0.1; 0 takes a free port); needs
+        Doc("""Port of the counts for Prometheus on 127.0.0.1 (0: a free port). Needs
         `reliable-channel-status[metrics]`."""),
     ] = None
 
@@ -184,7 +182,8 @@ def read_settings(
     file: str | Path | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Settings:
-    """A bot's own settings: the fields of a dataclass, from `[bot.TABLE]` and the environment.
+    """Return the program's settings: the fields of a dataclass, from `[bot.TABLE]` and the
+    environment.
 
     Fields are annotated as parameters of commands are, or as Path or tuple[str, ...], which the
     environment separates by spaces. The environment overrides the file, and it the default.
@@ -208,7 +207,7 @@ def read_settings(
     names = _names(kind)
     for name in values:
         if name not in names:
-            raise ValueError(f"`{name}` in [bot.{table}] must be one of {', '.join(names)}")
+            raise ValueError(f"[bot.{table}] must have only {', '.join(names)} (got `{name}`)")
     found = _read(kind, values, f"[bot.{table}]", f"{PREFIX}BOT_{table.upper()}_", environment)
     for one in fields(kind):
         has_default = one.default is not MISSING or one.default_factory is not MISSING
@@ -221,7 +220,7 @@ def read_settings(
 def bot_settings(
     file: str | Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments of `StatusBot` and the options that a file and the environment give.
+    """Return the arguments of `StatusBot` and the options in a file and the environment.
 
     Raises:
         ValueError: a value of the wrong kind, or an unknown name in the file.

@@ -1,7 +1,6 @@
-"""A community that a bot runs: its control node, as the bot's functions use it.
-
-What changes is on disk when a method returns; the description goes out at once after that, several
-changes of one function in one description, and every day again.
+"""Control node of a community that a bot runs, for the bot's functions. A change is on disk when
+its method returns. The description is published at once, once for all changes of one function, and
+again every day.
 """
 
 from collections.abc import Iterable
@@ -40,13 +39,13 @@ class OwnedCommunity(ControlTask):
 
     @property
     def is_active(self) -> bool:
-        """Whether this bot is the control node now: the community exists, and is not run
+        """True if this bot is the control node now: the community exists, and is not run
         elsewhere."""
         return self._node.is_active
 
     @property
     def description(self) -> CommunityDescription | None:
-        """The community as it is; None before `found`."""
+        """Present description of the community (None before `found`)."""
         return self._node.description
 
     @property
@@ -63,7 +62,7 @@ class OwnedCommunity(ControlTask):
 
     @property
     def invite_link(self) -> str:
-        """What to hand to people: `https://status.app/c/…`."""
+        """Invite link for people: `https://status.app/c/…`."""
         return InviteLink.of(self.community, self._node.description).text
 
     # -- what it shows -----------------------------------------------------------------------------
@@ -79,7 +78,7 @@ class OwnedCommunity(ControlTask):
         self._adopt(self._node.found(profile, self._owner, self._now_ms()))
 
     async def describe(self, profile: CommunityProfile) -> None:
-        """Show another name, text or image; images that are not given stay.
+        """Change name, text or images. Omitted images stay.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -98,7 +97,7 @@ class OwnedCommunity(ControlTask):
         category: str = "",
         channel: str | None = None,
     ) -> str:
-        """Add a channel, or change that of a uuid; return the uuid.
+        """Add a channel, or change that of a uuid, and return the uuid.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -121,7 +120,7 @@ class OwnedCommunity(ControlTask):
         self._change(without_channel(channel))
 
     async def add_category(self, name: str, *, category: str | None = None) -> str:
-        """Add a category, or name that of a uuid anew; return the uuid.
+        """Add a category, or rename that of a uuid, and return the uuid.
 
         Raises:
             NotControlNode, ValueError, StateError: as `add_channel`.
@@ -131,7 +130,7 @@ class OwnedCommunity(ControlTask):
         return uuid
 
     async def remove_category(self, category: str) -> None:
-        """Remove a category by its uuid; its channels stay.
+        """Remove a category by its uuid. Its channels stay.
 
         Raises:
             NotControlNode, ValueError, StateError: as `add_channel`.
@@ -139,10 +138,10 @@ class OwnedCommunity(ControlTask):
         self._change(without_category(category))
 
     async def encrypt(self, *, is_encrypted: bool = True) -> None:
-        """Encrypt the community for its members, or have it in the clear again.
+        """Encrypt the community for its members, or end the encryption.
 
-        Members, channels and what is said there are readable for members alone from the next
-        description on; what was published before stays as it is.
+        From the next description on, only members can read members, channels and messages. Earlier
+        messages stay as they are.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -151,8 +150,8 @@ class OwnedCommunity(ControlTask):
         self._change(encrypted(str(uuid4()), is_encrypted=is_encrypted))
 
     async def make_private(self, channel: str, members: Iterable[PublicKey]) -> None:
-        """Let some members alone read and write a channel; the bot is always one of them. Give
-        other members to let others in and out.
+        """Restrict a channel to some members and the bot. Call it again with other members to
+        change them.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -209,7 +208,7 @@ class OwnedCommunity(ControlTask):
             self.news.set()
 
     async def kick(self, user: PublicKey) -> None:
-        """Remove a member; the user may ask again.
+        """Remove a member. The user may ask again.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -219,7 +218,7 @@ class OwnedCommunity(ControlTask):
         self._remove(user, kicked(user))
 
     async def ban(self, user: PublicKey, *, delete_messages: bool = False) -> None:
-        """Remove a user and refuse later requests; clients may delete all that the user wrote.
+        """Remove a user and refuse later requests. Clients may delete all messages of the user.
 
         Raises:
             NotControlNode: the community is not run here.

@@ -68,12 +68,12 @@ class Router:
         checks: Iterable[Check] = (),
         cooldown: Cooldown | None = None,
     ) -> Callable[[Function], Function]:
-        """Call a function when a user writes `!name`; its return value is the answer.
+        """Call a function when a user writes `!name`. Its return value is the answer.
 
         The first parameter is annotated `ChatMessage` or `Message`. The others are read from the
-        text by their annotations: str, int, float, bool, timedelta, date, PublicKey, Enum, Literal,
-        any of them `| None` or `Annotated` with a `Between` or `Converter`; a parameter after `*`
-        takes the rest of the text.
+        text by their annotations. These are str, int, float, bool, timedelta, date, PublicKey, Enum
+        and Literal. Any of them may be `| None`, or `Annotated` with a `Between` or `Converter`. A
+        parameter after `*` takes the rest of the text.
 
         Args:
             name: one word.
@@ -94,7 +94,7 @@ class Router:
     def command_group(
         self, name: str, about: str = "", *, checks: Iterable[Check] = ()
     ) -> CommandGroup:
-        """Commands of two words, such as `!queue add`; `!queue` lists them.
+        """Return a group of commands of two words, such as `!queue add`. `!queue` lists them.
 
         Args:
             name: the first word.
@@ -107,15 +107,15 @@ class Router:
         return CommandGroup(self.handlers, self.handlers.add_group(name, about), tuple(checks))
 
     def step(self, function: Function) -> Function:
-        """Call a function with a `Talk` and what it reads from an answer; see `Question`."""
+        """Call a function with a `Talk` and the values of an answer (see `Question`)."""
         self.handlers.add_step(function, Talk)
         return function
 
     # -- events -----------------------------------------------------------------------------------
 
     def on_error(self, function: OnError) -> OnError:
-        """Call a function with a `Failure` when another raises. The text that it returns is the
-        answer to the user; error handlers are asked in order until one returns a text."""
+        """Call a function with a `Failure` when another raises. Its text is the answer to the user.
+        Error handlers are called in order until one returns a text."""
         self.handlers.error_handlers.append(function)
         return function
 
@@ -144,7 +144,7 @@ class Router:
         return self._on("reaction", function)
 
     def on_join_request(self, function: Function) -> Function:
-        """Call a function with each `JoinRequest`; needs `community_key_file`."""
+        """Call a function with each `JoinRequest`. Needs `community_key_file`."""
         return self._on("join_request", function)
 
     def on_joined(self, function: Function) -> Function:
@@ -184,8 +184,8 @@ class Router:
         return self._on("group_message", function)
 
     def on_group_change(self, function: Function) -> Function:
-        """Call a function with a `GroupChange` when a member publishes what changed in a private
-        group, such as that the bot was added or removed."""
+        """Call a function with a `GroupChange` when a private group changes, such as when the bot
+        was added."""
         return self._on("group_change", function)
 
     def on_payload(self, function: Function) -> Function:

@@ -95,7 +95,7 @@ class Running:
         self._is_ending = False
         self._has_history = False
         self._is_moving = False
-        """Whether something came on the shard to which clients may move."""
+        """True if something came on the shard to which clients may move."""
         self._short_looks = 0
         """How often in a row Store had what the node's cache did not bring."""
         self._asked_ms = 0
@@ -108,7 +108,7 @@ class Running:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a function has not ended yet."""
+        """True if a function has not ended yet."""
         return self._dispatcher.is_busy
 
     def stop(self) -> None:
@@ -236,7 +236,8 @@ class Running:
         return min(oldest_ms, self._session.memory.answers_since_ms)
 
     def _is_history_due(self) -> bool:
-        """Whether to query Store: as something may be missing, or as the last query was long
+        """Return True if Store must be queried: a message may be missing, or the last query
+        was long
         ago."""
         due_ms = self._history_due_ms
         if due_ms is None and self._options.confirm_ms:

@@ -40,7 +40,7 @@ class Session(Outbox):
     # -- contacts ----------------------------------------------------------------------------------
 
     def is_contact(self, user: PublicKey) -> bool:
-        """Whether a user and the bot are contacts."""
+        """Return True if a user and the bot are contacts."""
         if self.direct is None:
             return False
         return self.direct.contacts.of(user).state is ContactState.CONTACT
@@ -147,7 +147,7 @@ class Session(Outbox):
             self._acknowledged.renew(message_id, None)
 
     def is_acknowledged(self, message_id: MessageId) -> bool:
-        """Whether another user is known to have a message of the bot's."""
+        """Return True if another user is known to have a message of the bot's."""
         return message_id in self._acknowledged
 
     # -- loops -------------------------------------------------------------------------------------
@@ -191,13 +191,13 @@ class Session(Outbox):
         return signed.message_id
 
     def was_withheld(self, message_id: str) -> bool:
-        """Whether a message was withheld, so that no other user has it."""
+        """Return True if a message was withheld, so that no other user has it."""
         return message_id in self._withheld
 
     # -- people ------------------------------------------------------------------------------------
 
     def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
-        """Whether a user may delete messages of others, and pin: the moderators in the bot's
+        """Return True if a user may delete messages of others, and pin: the moderators in the bot's
         configuration, and those of the community's description."""
         if user in self._moderators:
             return True
@@ -205,7 +205,7 @@ class Session(Outbox):
         return room is not None and self.descriptions.leads(user, room.community)
 
     def may_pin(self, user: PublicKey, chat_id: str) -> bool:
-        """Whether clients show what a user pins in a chat."""
+        """Return True if clients show what a user pins in a chat."""
         room = self.rooms.find(chat_id)
         if room is not None and room.peer is not None:
             return True  # both write there alone
@@ -218,7 +218,8 @@ class Session(Outbox):
         return (all_may and self.is_member(user, chat_id)) or self.is_privileged(user, chat_id)
 
     def is_member(self, user: PublicKey, chat_id: str) -> bool:
-        """Whether a user is a member of a chat's community; elsewhere, of one of the bot's."""
+        """Return True if a user is a member of a chat's community; elsewhere, of one of the
+        bot's."""
         room = self.rooms.find(chat_id)
         own = None if room is None else room.community
         return any(

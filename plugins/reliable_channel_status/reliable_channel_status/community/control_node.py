@@ -79,7 +79,7 @@ class Request:
     state: State
     display_name: str = ""
     is_answered: bool = True
-    """Whether the decision was handed out to be sent."""
+    """True if the decision was handed out to be sent."""
 
 
 class Superseded(Enum):
@@ -123,7 +123,7 @@ class ControlNode:
 
     @property
     def is_active(self) -> bool:
-        """Whether the community is run here."""
+        """True if the community is run here."""
         return self.description is not None and self.newer is None
 
     # -- the description --------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class ControlNode:
 
     @property
     def lets_in_by_itself(self) -> bool:
-        """Whether all that ask are let in, as far as there is room."""
+        """True if all that ask are let in, as far as there is room."""
         description = self.description
         if not self.is_active or description is None or description.permissions is None:
             return False

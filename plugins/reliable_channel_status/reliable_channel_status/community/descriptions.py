@@ -57,7 +57,7 @@ class Descriptions:
         return True
 
     def leads(self, user: PublicKey, community: Community | None) -> bool:
-        """Whether a user may delete what others wrote, and pin."""
+        """Return True if a user may delete what others wrote, and pin."""
         if community is None:
             return False
         latest = self._latest.get(community)
@@ -66,12 +66,12 @@ class Descriptions:
         return latest is not None and is_privileged(latest, user)
 
     def lists(self, user: PublicKey, community: Community) -> bool:
-        """Whether a user is a member, by the latest description."""
+        """Return True if a user is a member, by the latest description."""
         latest = self._latest.get(community)
         return latest is not None and user.hex in latest.members
 
     def owns(self, user: PublicKey, community: Community) -> bool:
-        """Whether a user is an owner of a community, as its description lists it."""
+        """Return True if a user is an owner of a community, as its description lists it."""
         latest = self._latest.get(community)
         member = None if latest is None else latest.members.get(user.hex)
         return member is not None and Role.ROLE_OWNER in member.roles

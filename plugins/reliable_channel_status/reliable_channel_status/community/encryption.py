@@ -28,14 +28,15 @@ OpenPart: TypeAlias = Callable[[bytes, int, bytes], bytes | None]
 
 
 def is_encrypted(description: CommunityDescription) -> bool:
-    """Whether the community is encrypted, with all channels that have no key for themselves."""
+    """Return True if the community is encrypted, with all channels that have no key for
+    themselves."""
     return any(one.type.lets_members_in for one in description.token_permissions.values())
 
 
 def is_channel_encrypted(
     description: CommunityDescription, community: Community, channel: str
 ) -> bool:
-    """Whether a channel has a key for itself."""
+    """Return True if a channel has a key for itself."""
     chat_id = community.channel_id(channel)
     gates = [one for one in description.token_permissions.values() if chat_id in one.chat_ids]
     view = TokenPermissionType.CAN_VIEW_CHANNEL
@@ -66,8 +67,8 @@ def groups_of(
 
 
 def is_hidden(description: CommunityDescription) -> bool:
-    """Whether nothing is known of the members: a description without its key. An owner is always
-    a member."""
+    """Return True if nothing is known of the members: a description without its key. An owner is
+    always a member."""
     return bool(description.private_data) and not description.members
 
 

@@ -67,7 +67,7 @@ class MemberKeys:
             users[PublicKey(bytes.fromhex(user))] = int(value)
 
     def is_due(self, description: CommunityDescription, now_ms: int) -> bool:
-        """Whether a key is to be replaced, or a member has none."""
+        """Return True if a key is to be replaced, or a member has none."""
         return any(
             self._is_over(group, members, now_ms) or next(self._owed(group, members), None)
             for group, members in groups_of(description, self._community).items()
@@ -140,7 +140,7 @@ class MemberKeys:
         return bool(groups)
 
     def _is_over(self, group: bytes, members: frozenset[PublicKey], now_ms: int) -> bool:
-        """Whether a group needs another key."""
+        """Return True if a group needs another key."""
         current = self._keys.current(group)
         if current is None or now_ms - current.timestamp_ms >= REKEY_MS:
             return True

@@ -56,14 +56,14 @@ def why_invalid(description: CommunityDescription) -> str | None:
 
 
 def is_privileged(description: CommunityDescription, user: PublicKey) -> bool:
-    """Whether a user may delete what others wrote, and pin. The community's own key may not: it
-    is no member."""
+    """Return True if a user may delete what others wrote, and pin. The community's own key may not:
+    it is no member."""
     member = description.members.get(user.hex)
     return member is not None and not PRIVILEGED.isdisjoint(member.roles)
 
 
 def is_banned(description: CommunityDescription, user: PublicKey) -> bool:
-    """Whether a user is banned, in the old list or the new one."""
+    """Return True if a user is banned, in the old list or the new one."""
     return user.hex in description.banned_members or user.hex in description.ban_list
 
 

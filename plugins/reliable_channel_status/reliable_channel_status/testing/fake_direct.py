@@ -84,7 +84,7 @@ class FakeDirect:
     """
 
     acknowledges = True
-    """Whether the user's client is there to acknowledge what comes."""
+    """True if the user's client is there to acknowledge what comes."""
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ class Community:
         return self.id + uuid
 
     def owns(self, chat_id: str) -> bool:
-        """Whether that is the id of one of its channels."""
+        """Return True if that is the id of one of its channels."""
         return chat_id.startswith(self.id) and bool(_UUID.fullmatch(chat_id, len(self.id)))
 
     def channel_topic(self, channel: str, derivation: Derivation = "universal") -> Topic:
@@ -109,7 +109,8 @@ class Community:
 
 
 def carries(topic: Topic, chat_id: str) -> bool:
-    """Whether messages of a chat travel on that topic: its own or its community's universal one."""
+    """Return True if messages of a chat travel on that topic: its own or its community's universal
+    one."""
     if topic.id == chat_id:
         return True
     community_id, uuid = chat_id[:COMMUNITY_ID_LENGTH], chat_id[COMMUNITY_ID_LENGTH:]

@@ -24,7 +24,7 @@ from .recent import Recent
 from .rules import review
 
 Privileged: TypeAlias = Callable[[PublicKey, str], bool]
-"""Whether a user may delete what others wrote, and pin, in a chat (`chat_id`)."""
+"""True if a user may delete what others wrote, and pin, in a chat (`chat_id`)."""
 
 
 def everybody(signer: PublicKey, chat_id: str) -> bool:

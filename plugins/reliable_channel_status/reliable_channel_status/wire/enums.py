@@ -163,7 +163,7 @@ class TokenPermissionType(OpenEnum):
 
     @property
     def lets_members_in(self) -> bool:
-        """Whether no user is let in without such a permission, once there is one."""
+        """True if no user is let in without such a permission, once there is one."""
         return self is TokenPermissionType.BECOME_MEMBER
 
 

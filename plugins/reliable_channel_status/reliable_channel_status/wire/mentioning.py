@@ -29,5 +29,5 @@ def mentions(text: str) -> tuple[PublicKey, ...]:
 
 
 def mentions_everyone(text: str) -> bool:
-    """Whether all members are mentioned."""
+    """Return True if all members are mentioned."""
     return _EVERYONE.search(text) is not None

@@ -330,7 +330,7 @@ def _read(data: bytes, arrival: _Arrival) -> Outcome:
 
 
 def _meant_for(receiver: PublicKey, received: Received) -> Received | Refused:
-    """Whether the author of a direct message wrote it, and wrote it to this receiver.
+    """Return True if the author of a direct message wrote it, and wrote it to this receiver.
 
     DIVERGES: status-go takes the author of the inner signature for the sender and ignores the
     chat, so that a receiver can pass a message on as if its author had sent it.

@@ -148,14 +148,14 @@ class Received:
     envelope_signer: PublicKey | None
     """Signer of the envelope; it may be another than the author, which is `signer`."""
     is_private: bool
-    """Whether it was encrypted for one receiver (ECIES)."""
+    """True if it was encrypted for one receiver (ECIES)."""
     is_ephemeral: bool
     datasync_id: bytes | None = None
     """The id by which the sender waits for an acknowledgement; None if it does not."""
     ratchet_key: MessageKeyId | None = None
     """The key of its ratchet session, to be deleted once it is handled."""
     is_direct: bool = False
-    """Whether it came inside an encrypted message of 53/WAKU2-X3DH."""
+    """True if it came inside an encrypted message of 53/WAKU2-X3DH."""
     waiting_id: bytes | None = None
     """What it waited as for a group key, to be forgotten once it is handled."""
 

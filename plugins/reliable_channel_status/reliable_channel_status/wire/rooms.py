@@ -48,7 +48,7 @@ class Rooms:
         self.groups: dict[str, Room] = {}
         """The private groups that the bot is in, while it runs."""
         self.has_direct = False
-        """Whether the bot reads and writes direct messages."""
+        """True if the bot reads and writes direct messages."""
 
     def join(
         self, community: Community, channels: Iterable[str] | None, derivation: Derivation

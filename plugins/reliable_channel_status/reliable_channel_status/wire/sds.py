@@ -63,7 +63,7 @@ class StatusSdsCodec:
     """
 
     def recognises(self, data: bytes) -> bool:
-        """Whether this looks like a message in this dialect."""
+        """Return True if this looks like a message in this dialect."""
         return NIM.codec.recognises(data)
 
     def decode(self, data: bytes) -> Message:
@@ -180,7 +180,7 @@ class SdsWrapper:
 
 
 def _is_of(topic: Topic, channel_id: str) -> bool:
-    """Whether a topic is one of the community that a channel is of."""
+    """Return True if a topic is one of the community that a channel is of."""
     if len(channel_id) == COMMUNITY_ID_LENGTH and topic.id.startswith(channel_id):
         return True
     try:  # status-go wraps requests to join, too
@@ -190,8 +190,8 @@ def _is_of(topic: Topic, channel_id: str) -> bool:
 
 
 def _proves_itself(sds_id: str, content: bytes, author: PublicKey | None) -> bool:
-    """Whether an id is made of the content. status-go takes the hash of it; a proposed change takes
-    the Status message id, which hashes author and content."""
+    """Return True if an id is made of the content. status-go takes the hash of it; a proposed
+    change takes the Status message id, which hashes author and content."""
     ids = [sds_message_id("", 0, content)]
     if author is not None:
         ids.append(message_id(author, content))

@@ -95,7 +95,11 @@ def test_a_channel_takes_the_same_file(file: Path) -> None:
         ("[bot.tea]\ncups = 10", {}, "`cups` in `[bot.tea]` must be between 1 and 9 (got '10')"),
         ("[bot.tea]\nguests = 1", {}, "`guests` in `[bot.tea]` must be a list of texts (got 1)"),
         ("[bot.tea]\ncups = [1]", {}, "`cups` in `[bot.tea]` must be one value (got [1])"),
-        ("[bot.tea]\ncpus = 1", {}, "`cpus` in [bot.tea] must be one of kind, cups, steep"),
+        (
+            "[bot.tea]\ncpus = 1",
+            {},
+            "[bot.tea] must have only kind, cups, steep, loud, guests (got `cpus`)",
+        ),
         ("[bot]\ntea = 1", {}, "`tea` in"),
         ("", {"LOUD": "maybe"}, "`RELIABLE_CHANNEL_BOT_TEA_LOUD` must be yes or no (got 'maybe')"),
         ("", {"STEEP": "3"}, "`RELIABLE_CHANNEL_BOT_TEA_STEEP` must be a duration"),

@@ -181,11 +181,11 @@ class SvsCore:
 
     @property
     def is_missing_something(self) -> bool:
-        """Whether `missing()` names anything."""
+        """True if `missing()` names anything."""
         return bool(self._state.recovery.missing)
 
     def is_awaited(self, message_id: str) -> bool:
-        """Whether other messages wait for a missing one."""
+        """Return True if other messages wait for a missing one."""
         place = self._state.wire.place(message_id)
         if place is None or place not in self._state.recovery.missing:
             return False

@@ -82,15 +82,15 @@ class Streams:
             self._record(stream)
 
     def is_new(self, place: PublicationName) -> bool:
-        """Whether a message has not arrived before, or was given up."""
+        """Return True if a message has not arrived before, or was given up."""
         stream = self.get((place.node, place.bootstrap_time))
         if place.seq <= stream.settled:
             return place in self._lost
         return place.seq not in stream.parked
 
     def has_room_for(self, place: PublicationName) -> bool:
-        """Whether it is not too far ahead of what was delivered; asked for again when its turn
-        comes."""
+        """Return True if it is not too far ahead of what was delivered; asked for again when its
+        turn comes."""
         return place.seq <= self.get((place.node, place.bootstrap_time)).settled + WINDOW
 
     def take(self, place: PublicationName, message: Message) -> list[Message]:

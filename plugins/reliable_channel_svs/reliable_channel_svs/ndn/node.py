@@ -171,7 +171,7 @@ class SvsNode:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the forwarder is there and knows our prefixes."""
+        """True if the forwarder is there and knows our prefixes."""
         return self._connected.is_set()
 
     async def wait_connected(self) -> None:

@@ -67,7 +67,8 @@ class PublicationStore:
         return packet
 
     def _is_gone(self, name: Name) -> bool:
-        """Whether a name is that of an own publication that is not there, and will never be."""
+        """Return True if a name is that of an own publication that is not there, and will never
+        be."""
         *before, last = name.components or (b"\0\0",)
         if component_number(last, SEGMENT) is not None:
             name = Name(tuple(before))

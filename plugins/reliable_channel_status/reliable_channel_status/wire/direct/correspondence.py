@@ -171,7 +171,7 @@ class Correspondence:
 
 
 def _is_for_group(encrypted: status_pb2.EncryptedMessageProtocol) -> bool:
-    """Whether only a group's key opens it, or it brings such a key for all members."""
+    """Return True if only a group's key opens it, or it brings such a key for all members."""
     has_device = encrypted.HasField("dh_header") or encrypted.HasField("dr_header")
     return encrypted.HasField("hr_header") and not has_device
 

@@ -67,7 +67,7 @@ class RatchetSession:
     ephemeral: bytes
     """Of the side that began."""
     is_confirmed: bool
-    """Whether the other is known to have it; until then each message has what begins it."""
+    """True if the other is known to have it; until then each message has what begins it."""
     used: int
     """Grows with each message that is received: the highest is written on."""
     retired: list[bytes] = field(default_factory=list)
