@@ -47,6 +47,7 @@ from .runtime import (
     BudgetFile,
     ChannelSetup,
     EventReader,
+    Failures,
     Follower,
     Observers,
     OpenState,
@@ -204,6 +205,8 @@ class ReliableChannel(TypedChannel[bytes]):
         self._is_open = False
         self._process = os.getpid()
         self._block: anyio.CancelScope | None = None
+        self._log_failures: Failures = {}
+        """Shared by the channels of a hub, so that a node that is away is one warning."""
         self._ends_block = True
         """True if an error inside the channel cancels the block of `async with`."""
 
@@ -652,6 +655,7 @@ class ReliableChannel(TypedChannel[bytes]):
             unopened=self._unopened(),
             signing=self._signing,
             budget_file=self._budget_file,
+            log_failures=self._log_failures,
             now_ns=self._now_ns,
         )
 

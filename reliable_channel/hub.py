@@ -13,6 +13,7 @@ from ._contracts.encryption import Encryption
 from ._contracts.signing import Signing
 from .channel import ReliableChannel
 from .options import ChannelOptions, OptionValues, PresetName, Service
+from .runtime import Failures
 from .sds.profile import PROFILES, WireProfile
 from .state import StateStore
 from .transport import PoolTransport, Transport, WakuSettings
@@ -106,6 +107,7 @@ class ChannelHub:
         self._wait_for_node = wait_for_node
         self._profiles = dict(PROFILES)
         self._channels = WeakSet[ReliableChannel]()
+        self._log_failures: Failures = {}
         self._hub = Hub(self._connect, lambda data: channel_of(data, self._profiles.values()))
 
     def channel(
@@ -134,6 +136,7 @@ class ChannelHub:
             transport=self._hub.transport(topic, channel_id),
             **keywords,
         )
+        channel._log_failures = self._log_failures
         channel._ends_block = False  # blocks of a hub's channels may be left in any order
         channel.invited_node = self._nodes
         self._profiles[channel.options.profile.name] = channel.options.profile

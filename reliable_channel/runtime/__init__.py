@@ -1,6 +1,7 @@
 """AnyIO tasks around an engine, for asyncio and trio."""
 
 from .budget_file import BudgetFile
+from .event_log import Failures
 from .event_stream import EventReader
 from .follower import Follower
 from .observers import Observers
@@ -15,6 +16,7 @@ __all__ = [
     "BudgetFile",
     "ChannelSetup",
     "EventReader",
+    "Failures",
     "Follower",
     "Observers",
     "OpenState",

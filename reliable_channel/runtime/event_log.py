@@ -65,16 +65,22 @@ LEVELS: Final[Mapping[type[AnyEvent], int]] = {
     ),
 }
 """Levels of events; every other one is DEBUG."""
+Failures = dict[str, set[tuple[str, str, str]]]
+"""Channel, participant and component of what does not work, by its cause."""
 
 
 class EventLog:
-    """The log of one channel."""
+    """The log of one channel.
 
-    def __init__(self, channel_id: str, sender_id: str) -> None:
+    Args:
+        failures: what does not work at the moment; channels through the same nodes share it.
+    """
+
+    def __init__(self, channel_id: str, sender_id: str, failures: Failures | None = None) -> None:
+        self._key = channel_id, sender_id
         self._name = f"channel {channel_id!r}, participant {sender_id!r}"
         self._is_open = False
-        self._causes: dict[str, str] = {}
-        """By the components that do not work."""
+        self._failures: Failures = {} if failures is None else failures
         self._extra = {"channel_id": channel_id, "sender_id": sender_id}
 
     def event(self, event: AnyEvent) -> None:
@@ -83,10 +89,11 @@ class EventLog:
         if isinstance(event, TransportDegraded):
             # One dead node is one warning, though it ends sending, receiving and Store.
             cause = event.reason.rpartition(": ")[2]
-            level = logging.INFO if cause in self._causes.values() else level
-            self._causes[event.component] = cause
+            failing = self._failures.setdefault(cause, set())
+            level = logging.INFO if failing else level
+            failing.add((*self._key, event.component))
         elif isinstance(event, TransportRecovered):
-            self._causes.pop(event.component, None)
+            self._forget(event.component)
         if LOGGER.isEnabledFor(level):
             self._write(level, described(event), event.wire_name)
 
@@ -103,9 +110,18 @@ class EventLog:
 
     def closed(self) -> None:
         """The channel is closed, if it was open."""
+        for component in ("send", "receive", "store"):
+            self._forget(component)
         if self._is_open and LOGGER.isEnabledFor(logging.INFO):
             self._write(logging.INFO, "closed", "closed")
         self._is_open = False
+
+    def _forget(self, component: str) -> None:
+        key = *self._key, component
+        for cause in [cause for cause, failing in self._failures.items() if key in failing]:
+            self._failures[cause].discard(key)
+            if not self._failures[cause]:
+                del self._failures[cause]
 
     def _write(self, level: int, text: str, event: str) -> None:
         text = printable(masked_text(text))

@@ -113,7 +113,7 @@ class Runtime:
             confirm=None if state is None else self._confirm_read,
             fell_behind=self._fell_behind,
         )
-        self._log = EventLog(setup.channel_id, setup.sender_id)
+        self._log = EventLog(setup.channel_id, setup.sender_id, setup.log_failures)
         self._driver = driver = RealTimeDriver(
             self.engine,
             self._stream,

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from .._contracts.signing import Signing
@@ -10,6 +10,7 @@ from .._monotonic_wall_clock import MonotonicWallClock
 from ..engine.sync_core import CoreContext, Policies, SyncCore
 from ..options import ChannelOptions
 from .budget_file import BudgetFile
+from .event_log import Failures
 from .stages import ContentStages, Stages
 from .unopened import Unopened
 
@@ -34,6 +35,8 @@ class ChannelSetup:
     """Messages that the key does not open; None without encryption."""
     signing: Signing | None = None
     budget_file: BudgetFile | None = None
+    log_failures: Failures = field(default_factory=dict)
+    """For `EventLog`."""
     now_ns: Callable[[], int] = time.time_ns
     """Wall-clock time in nanoseconds, with which messages are stamped: a Store refuses others."""
 

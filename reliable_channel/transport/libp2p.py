@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Final
 
 import anyio
@@ -34,7 +34,7 @@ from .waku_topic import OnTopic, translated
 
 __all__ = ["LightTransport"]
 
-SIGN_OF_LIFE_S: Final = 1.0
+SIGN_OF_LIFE_S: Final = 15.0
 """After which an empty batch comes."""
 MAX_BATCH: Final = 200
 
@@ -51,13 +51,15 @@ class LightTransport(OnTopic):
         self._settings = settings
         super().__init__(settings)
         self._key = self._client_key()
-        self._key.make()  # a malformed address fails here, not at the first message
+        self._key.check()  # a malformed address fails here, not at the first message
         self._client: LightClient | None = None
         self._stack: AsyncExitStack | None = None
         self._messages: MemoryObjectReceiveStream[Pushed] | None = None
         self._gap = ""
         self._interrupted = ""
         """Why nothing arrives at the moment."""
+        self._waiting: anyio.CancelScope | None = None
+        """Ends the wait for messages when there is something else to say."""
 
     async def open(self) -> None:
         """Dial, unless another channel of this event loop has, and subscribe.
@@ -101,14 +103,13 @@ class LightTransport(OnTopic):
         self._open_client()
         messages = self._messages
         assert messages is not None
-        pushed: list[Pushed] = []
-        with anyio.move_on_after(SIGN_OF_LIFE_S):
-            pushed.append(await messages.receive())
-        while pushed and len(pushed) < MAX_BATCH:
-            try:
-                pushed.append(messages.receive_nowait())
-            except anyio.WouldBlock:
-                break
+        await anyio.lowlevel.checkpoint()
+        pushed = _taken(messages, MAX_BATCH)
+        if not pushed and not self._gap and not self._interrupted:
+            self._waiting = anyio.CancelScope(deadline=anyio.current_time() + SIGN_OF_LIFE_S)
+            with self._waiting:
+                pushed.append(await messages.receive())
+            pushed += _taken(messages, MAX_BATCH - 1)
         if not pushed and self._interrupted:
             raise TransportError(f"no service peer pushes messages: {self._interrupted}")
         gap, self._gap = self._gap, ""
@@ -145,7 +146,7 @@ class LightTransport(OnTopic):
         )
 
     def _take_event(self, event: ClientEvent) -> None:
-        topic = self._settings.content_topic
+        topic, before = self._settings.content_topic, (self._gap, self._interrupted)
         match event:
             case SubscriptionInterrupted(reason=reason) if topic in event.content_topics:
                 self._interrupted = reason
@@ -161,3 +162,14 @@ class LightTransport(OnTopic):
                 self._gap = f"a peer pushed what cannot be read: {reason}"
             case _:
                 pass
+        if self._waiting is not None and before != (self._gap, self._interrupted):
+            self._waiting.cancel()
+
+
+def _taken(messages: MemoryObjectReceiveStream[Pushed], most: int) -> list[Pushed]:
+    """Take messages that are there."""
+    pushed: list[Pushed] = []
+    with suppress(anyio.WouldBlock):
+        while len(pushed) < most:
+            pushed.append(messages.receive_nowait())
+    return pushed

@@ -7,6 +7,7 @@ So each shared client runs in a separate task, from its first user to its last.
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import anyio
 from anyio.lowlevel import RunVar
@@ -47,6 +48,19 @@ class ClientKey:
             ssl_context=trusting(self.ca_file),
             on_event=on_event,
         )
+
+    def check(self) -> None:
+        """Make a client, once for equal keys, as a thousand channels may have the same.
+
+        Raises:
+            ValueError: as `make`.
+        """
+        _make_once(self)
+
+
+@lru_cache
+def _make_once(key: ClientKey) -> None:
+    key.make()
 
 
 class _Shared:

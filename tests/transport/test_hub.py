@@ -242,6 +242,24 @@ class TestOverHttp:
     def anyio_backend(self) -> str:
         return "asyncio"  # uvicorn knows no other
 
+    async def test_a_node_that_goes_is_one_warning(self, caplog: pytest.LogCaptureFixture) -> None:
+        async with AsyncExitStack() as stack:
+            node = await stack.enter_async_context(
+                served(await stack.enter_async_context(EmbeddedNode()))
+            )
+            hub = await stack.enter_async_context(ChannelHub(node.url))
+            heard = [
+                await stack.enter_async_context(
+                    listening(hub.channel(channel_id=f"room {number}", sender_id="bot"))
+                )
+                for number in range(10)
+            ]
+            node.kill()
+            for told in heard:
+                await told.first(TransportDegraded)
+            warnings = [each for each in caplog.records if each.levelname == "WARNING"]
+            assert len(warnings) == 1, [each.getMessage() for each in warnings]
+
     async def test_a_node_that_is_killed_in_the_middle_costs_nothing(self) -> None:
         async with AsyncExitStack() as stack:
             one, other = [await stack.enter_async_context(EmbeddedNode()) for _ in range(2)]

@@ -144,3 +144,17 @@ async def test_channels_of_other_settings_have_other_clients(tmp_path: Path) -> 
     assert inside.client_key(to(NOWHERE)) != inside.client_key(to(NOWHERE, redundancy=2))
     with pytest.raises(ValueError, match="`ca_file` must be a PEM file of certificates: "):
         to(NOWHERE, ca_file=tmp_path / "none.pem")
+
+
+def test_equal_addresses_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, ...]] = []
+
+    class Counting(LightClient):
+        def __init__(self, addresses: tuple[str, ...], **options: Any) -> None:
+            made.append(addresses)
+            super().__init__(addresses, **options)
+
+    monkeypatch.setattr("reliable_channel.transport.shared_client.LightClient", Counting)
+    for number in range(100):
+        to("/ip4/127.0.0.1/tcp/7", content_topic=f"/app/1/topic-{number}/proto")
+    assert made == [("/ip4/127.0.0.1/tcp/7",)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -81,6 +82,8 @@ class Subscriptions:
         self._on_event = on_event
         self._all: set[Subscription] = set()
         self._by_topic: dict[str, list[Subscription]] = {}
+        self._known: dict[tuple[Entry, str], Counter[str]] = {}
+        """Content topics that a peer knows on a shard, with the number of their subscriptions."""
         self._gathering: WeakKeyDictionary[ServicePeer, _Registration] = WeakKeyDictionary()
         """What waits for a peer that another registration is on its way to."""
         self._watchdog: dict[tuple[Entry, str], SubscriptionWatchdog] = {}
@@ -100,6 +103,7 @@ class Subscriptions:
         self._all.discard(subscription)
         for entry in subscription.peers:
             self._watchdog.pop((entry, subscription.pubsub_topic), None)  # what it waited for
+            self._uncount(entry, subscription)
         for topic in subscription.content_topics:
             self._by_topic[topic].remove(subscription)
             if not self._by_topic[topic]:
@@ -140,12 +144,14 @@ class Subscriptions:
             del self._watchdog[key]
         for subscription in self.known_to(entry):
             subscription.peers.discard(entry)
+            self._uncount(entry, subscription)
             self._judge(subscription, reason)
 
     def forget_peers(self) -> None:
         """Let every peer be asked anew."""
         for subscription in self._all:
             subscription.peers.clear()
+        self._known.clear()
 
     async def register(
         self, entry: Entry, peer: ServicePeer, wanted: Iterable[Subscription]
@@ -183,13 +189,17 @@ class Subscriptions:
             if subscription in self._all:
                 by_shard.setdefault(subscription.pubsub_topic, []).append(subscription)
         for shard, subscriptions in by_shard.items():
-            known = self._topics_known_to(entry, shard)
-            topics = sorted({t for one in subscriptions for t in one.content_topics} - known)
+            known = self._known.get((entry, shard), Counter())
+            wished = {topic for one in subscriptions for topic in one.content_topics}
+            topics = sorted(topic for topic in wished if topic not in known)
             for at in range(0, len(topics), MAX_CONTENT_TOPICS):
                 part = topics[at : at + MAX_CONTENT_TOPICS]
                 await peer.filter(FilterRequest.SUBSCRIBE, shard, part)
             for subscription in subscriptions:
-                subscription.peers.add(entry)
+                if entry not in subscription.peers and subscription in self._all:
+                    subscription.peers.add(entry)
+                    counts = self._known.setdefault((entry, shard), Counter())
+                    counts.update(subscription.content_topics)
                 subscription.is_kept = True
                 self._judge(subscription, entry.deaf.get(shard, ""))
 
@@ -259,9 +269,15 @@ class Subscriptions:
                 self._judge(subscription, reason)
         return found
 
-    def _topics_known_to(self, entry: Entry, shard: str) -> set[str]:
-        known = (one for one in self.known_to(entry) if one.pubsub_topic == shard)
-        return {topic for one in known for topic in one.content_topics}
+    def _uncount(self, entry: Entry, subscription: Subscription) -> None:
+        key = entry, subscription.pubsub_topic
+        if (counts := self._known.get(key)) is not None:
+            counts.subtract(subscription.content_topics)
+            for topic in subscription.content_topics:
+                if counts[topic] <= 0:
+                    del counts[topic]
+            if not counts:
+                del self._known[key]
 
     async def unregister(
         self, subscription: Subscription, peers: Collection[tuple[Entry, ServicePeer]]
@@ -269,8 +285,8 @@ class Subscriptions:
         """End what no other subscription needs. A peer that is gone need not hear."""
         for entry, peer in peers:
             async with peer.subscribing:
-                known = self._topics_known_to(entry, subscription.pubsub_topic)
-                topics = subscription.content_topics - known
+                known = self._known.get((entry, subscription.pubsub_topic), Counter())
+                topics = subscription.content_topics - known.keys()
                 if topics and peer.link.failure is None:
                     with suppress(WakuError):
                         await peer.filter(
