@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reliable_channel_lab.commands.compare import COLUMNS, texts
 from reliable_channel_lab.commands.comparison_plots import plots
-from reliable_channel_lab.sim.comparison import PRESET_VARIANTS, VARIANTS, Figure
+from reliable_channel_lab.sim.comparison import PRESET_VARIANTS, VARIANTS, ComparedCell
 from reliable_channel_lab.sim.figures import from_csv
 
 PAGE = Path(__file__).with_name("choosing.md")
@@ -69,13 +69,13 @@ def short_page(page: Path) -> str:
     )
 
 
-def results(directory: Path = DIRECTORY) -> list[Figure]:
+def results(directory: Path = DIRECTORY) -> list[ComparedCell]:
     """What the command wrote."""
     return list(from_csv((directory / "results.csv").read_text()))
 
 
 def _table(
-    figures: list[Figure], variants: Iterable[str], point: tuple[str, int, float]
+    figures: list[ComparedCell], variants: Iterable[str], point: tuple[str, int, float]
 ) -> Iterator[str]:
     yield "| | " + " | ".join(name for name, _, _ in COLUMNS) + " |"
     yield "|---|" + "--:|" * len(COLUMNS)

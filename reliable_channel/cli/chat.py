@@ -111,7 +111,7 @@ class ScreenHandler(logging.Handler):
 
 async def _main(arguments: ChannelArguments, screen: Screen) -> None:
     async with personal_channel(arguments) as channel, anyio.create_task_group() as tasks:
-        conversation = Conversation(channel, screen)
+        conversation = ChatScreen(channel, screen)
         conversation.begin()
         tasks.start_soon(conversation.show_events)
         if screen.is_terminal:
@@ -126,7 +126,7 @@ async def _follow_resizes(screen: Screen) -> None:
             screen.resized()
 
 
-class Conversation:
+class ChatScreen:
     """A channel, and what a person sees of it."""
 
     def __init__(self, channel: "ReliableChannel", screen: Screen) -> None:

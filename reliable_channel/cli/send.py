@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass
-class Outcome:
+class SendResult:
     """What became of a message."""
 
     code: ExitCode
@@ -81,7 +81,7 @@ def send(
     raise typer.Exit(ExitCode.TERMINATED if code is None else code)
 
 
-async def outcome(channel: "ReliableChannel", request: "Request", wait_s: float) -> Outcome:
+async def outcome(channel: "ReliableChannel", request: "Request", wait_s: float) -> SendResult:
     """Wait until the message is dispatched, and then `wait_s` until it is acknowledged."""
     is_dispatched = False
     with anyio.move_on_after(DISPATCH_TIMEOUT_S) as waiting:
@@ -89,17 +89,17 @@ async def outcome(channel: "ReliableChannel", request: "Request", wait_s: float)
             match event:
                 case MessageSent(message_id=request.message_id):
                     if not wait_s:
-                        return Outcome(ExitCode.DONE, "sent")
+                        return SendResult(ExitCode.DONE, "sent")
                     is_dispatched = True
                     waiting.deadline = anyio.current_time() + wait_s
                 case MessageAcknowledged(message_id=request.message_id):
-                    return Outcome(ExitCode.DONE, "acknowledged", event.acknowledged_by)
+                    return SendResult(ExitCode.DONE, "acknowledged", event.acknowledged_by)
                 case (
                     SendFailed(message_id=request.message_id, reason=reason)
                     | DeliveryFailed(message_id=request.message_id, reason=reason)
                 ):
-                    return Outcome(ExitCode.FAILED, "failed", reason)
+                    return SendResult(ExitCode.FAILED, "failed", reason)
     if not is_dispatched:
-        return Outcome(ExitCode.NO_NODE, "not-sent", "no node took the message in time")
+        return SendResult(ExitCode.NO_NODE, "not-sent", "no node took the message in time")
     late = f"no participant acknowledged the message within {wait_s:g} s; a longer --wait may help"
-    return Outcome(ExitCode.FAILED, "not-acknowledged", late)
+    return SendResult(ExitCode.FAILED, "not-acknowledged", late)

@@ -24,11 +24,11 @@ from ..segmentation import (
     SegmentLayout,
     SegmentOutcome,
     SegmentProgress,
+    SegmentRefused,
     SegmentSetDropped,
     recognised,
     sniff,
 )
-from ..segmentation import SegmentDiscarded as Discarded
 
 SEGMENTS_SPARE: Final = 1
 """LIP 243 v0.1 allows one segment less than its maximum."""
@@ -199,7 +199,7 @@ class Segments:
                 if segment.data_segment_count == 1 or self._form is not None:
                     self._heard(layout.name, received)
                 yield Emitted(replace(received, content=outcome.payload), _numbers(outcome.tokens))
-            elif isinstance(outcome, Discarded):
+            elif isinstance(outcome, SegmentRefused):
                 yield Emitted(_event(outcome), (number,))
             else:
                 yield _emitted(outcome)
@@ -294,7 +294,7 @@ def _event(outcome: SegmentOutcome) -> AnyEvent:
                 outcome.chunks,
                 outcome.total_chunks,
             )
-        case Discarded():
+        case SegmentRefused():
             return SegmentDiscarded(outcome.sender_id, outcome.reason.value, outcome.detail)
         case PayloadReassembled():
             raise AssertionError("a whole payload is delivered, not reported")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .journal import Journal
 
 
-class Driver(driver.Driver[Received]):
+class RealTimeDriver(driver.Driver[Received]):
     """Drives an engine in real time. No method but `run` waits."""
 
     def __init__(

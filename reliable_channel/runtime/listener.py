@@ -7,7 +7,7 @@ import anyio
 
 from ..engine.sync_core import Arrival, Outcome
 from ..transport.base import Received, Source, TransportError
-from .driver import Driver
+from .driver import RealTimeDriver
 from .stages import Frame, NotForUs, NotOpened, Stages
 from .task_context import TaskContext
 from .unopened import Unopened
@@ -20,7 +20,7 @@ class Intake:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: RealTimeDriver,
         stages: Stages,
         unopened: Unopened | None,
         log_unopened: Callable[[], None],

@@ -25,7 +25,7 @@ from ..sds.log.archive import NO_ARCHIVE
 from ..sds.log.entry import LogEntry
 from ..transport.base import Transport
 from .backlog import Backlog
-from .driver import Driver
+from .driver import RealTimeDriver
 from .event_log import EventLog
 from .event_stream import EventReader, EventStream
 from .follower import Follower
@@ -114,7 +114,7 @@ class Runtime:
             fell_behind=self._fell_behind,
         )
         self._log = EventLog(setup.channel_id, setup.sender_id)
-        self._driver = driver = Driver(
+        self._driver = driver = RealTimeDriver(
             self.engine,
             self._stream,
             clock,

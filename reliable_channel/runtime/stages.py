@@ -16,7 +16,7 @@ import anyio
 
 from .._contracts.encryption import DecryptionFailed, Encryption
 from ..errors import EncryptionFailed
-from .driver import Driver
+from .driver import RealTimeDriver
 
 
 class Frame(NamedTuple):
@@ -151,7 +151,7 @@ class ContentStages:
         except StageError as error:
             raise EncryptionFailed(f"nothing was sent: {error}") from error
 
-    async def run(self, driver: Driver, not_opened: Callable[[str], None]) -> None:
+    async def run(self, driver: RealTimeDriver, not_opened: Callable[[str], None]) -> None:
         """Decrypt what was delivered and hand it on, one after the other, for ever; call
         `not_opened` with the id of what does not open."""
         engine = driver.engine

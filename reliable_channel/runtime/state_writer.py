@@ -17,7 +17,7 @@ from ..engine.archive_overlay import ArchiveOverlay
 from ..engine.steps import WRITE_DELAY_MS
 from ..errors import StateError
 from ..sds.changes import Changes
-from .driver import Driver
+from .driver import RealTimeDriver
 
 SLOW_NS: Final = 50_000_000
 
@@ -121,7 +121,7 @@ async def open_state(store: StateStore, identity: Identity) -> AsyncIterator[Ope
 class StateWriter:
     """Writes, and lets out what is written; what is still at risk when it ends is lost."""
 
-    def __init__(self, driver: Driver, state: OpenState) -> None:
+    def __init__(self, driver: RealTimeDriver, state: OpenState) -> None:
         assert driver.engine.unwritten is not None
         self._driver = driver
         self._steps = driver.engine.unwritten

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..engine.backoff import Backoff
 from ..transport.base import Transport
-from .driver import Driver
+from .driver import RealTimeDriver
 from .health import Health
 from .state_writer import StateWriter
 
@@ -14,7 +14,7 @@ from .state_writer import StateWriter
 class TaskContext:
     """The place of a task in a channel."""
 
-    driver: Driver
+    driver: RealTimeDriver
     transport: Transport
     health: Health
     writer: StateWriter | None

@@ -13,9 +13,9 @@ from .layouts import (
 from .outcomes import (
     DiscardReason,
     PayloadReassembled,
-    SegmentDiscarded,
     SegmentOutcome,
     SegmentProgress,
+    SegmentRefused,
     SegmentSetDropped,
     SetDropReason,
 )
@@ -36,10 +36,10 @@ __all__ = [
     "Reassembler",
     "ReassemblyLimits",
     "Segment",
-    "SegmentDiscarded",
     "SegmentLayout",
     "SegmentOutcome",
     "SegmentProgress",
+    "SegmentRefused",
     "SegmentSet",
     "SegmentSetDropped",
     "Segmenter",

@@ -70,7 +70,7 @@ class SegmentSetDropped:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentDiscarded:
+class SegmentRefused:
     """A segment was refused and left no trace."""
 
     sender_id: str
@@ -78,4 +78,4 @@ class SegmentDiscarded:
     detail: str
 
 
-SegmentOutcome = SegmentProgress | PayloadReassembled | SegmentSetDropped | SegmentDiscarded
+SegmentOutcome = SegmentProgress | PayloadReassembled | SegmentSetDropped | SegmentRefused

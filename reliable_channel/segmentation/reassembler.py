@@ -8,9 +8,9 @@ from .layouts import sniff
 from .outcomes import (
     DiscardReason,
     PayloadReassembled,
-    SegmentDiscarded,
     SegmentOutcome,
     SegmentProgress,
+    SegmentRefused,
     SegmentSetDropped,
     SetDropReason,
 )
@@ -85,7 +85,7 @@ class Reassembler:
         segment = sniff(data)
         if segment is None:
             detail = f"{len(data)} bytes that are no segment of a known layout"
-            return [SegmentDiscarded(sender_id, DiscardReason.UNDECODABLE, detail)]
+            return [SegmentRefused(sender_id, DiscardReason.UNDECODABLE, detail)]
         return self.add(sender_id, segment, now_ms)
 
     def add(
@@ -99,7 +99,7 @@ class Reassembler:
             refusal = DiscardReason.COUNT_MISMATCH, f"{_counts(begun[0])} in earlier segments"
         if refusal is not None:
             reason, detail = refusal
-            return [SegmentDiscarded(sender_id, reason, f"{_place(segment)}: {detail}")]
+            return [SegmentRefused(sender_id, reason, f"{_place(segment)}: {detail}")]
 
         segment_set = next((each for each in begun if segment.index not in each.chunks), None)
         if segment_set is None:

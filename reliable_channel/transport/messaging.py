@@ -19,7 +19,7 @@ from waku.models import StoreEntry, StorePage, StoreQuery
 
 from .addresses import masked_address
 from .base import Batch, Envelope, Source, StoreUnavailable, TransportError
-from .messaging_inbox import Inbox, Tray, shared_inbox
+from .messaging_inbox import MessagingInbox, Tray, shared_inbox
 from .polling import AdaptivePolling
 from .settings import WakuSettings, trusting
 from .waku_topic import NotServed, OnTopic, translated
@@ -68,7 +68,7 @@ class MessagingTransport(OnTopic):
             max_interval_ms=settings.poll_max_interval_ms,
         )
         self._tray = Tray(settings.content_topic)
-        self._inbox: Inbox | None = None
+        self._inbox: MessagingInbox | None = None
         self._stack: AsyncExitStack | None = None
         self._interval_ms = 0
         self._last_look_s = 0.0
@@ -179,7 +179,7 @@ class MessagingTransport(OnTopic):
         client, peer = self._open_inbox(StoreUnavailable).client, self._settings.store_peer
         return await client.store_by_hash(hashes, peer_addr=peer)
 
-    async def _subscribe(self, inbox: Inbox) -> None:
+    async def _subscribe(self, inbox: MessagingInbox) -> None:
         try:
             await inbox.client.messaging_subscribe([self._settings.content_topic])
         except (EndpointMissing, NotFound) as error:
@@ -189,7 +189,7 @@ class MessagingTransport(OnTopic):
             ) from error
         self._renew_at_s = self._monotonic() + RENEWAL_S
 
-    async def _leave(self, inbox: Inbox) -> None:
+    async def _leave(self, inbox: MessagingInbox) -> None:
         if inbox.remove(self._tray):
             with anyio.move_on_after(1, shield=True), suppress(WakuError):
                 await inbox.client.messaging_unsubscribe([self._settings.content_topic])
@@ -225,7 +225,7 @@ class MessagingTransport(OnTopic):
                 "and `num_shards` must be the node's, or Store is asked for another shard"
             )
 
-    def _open_inbox(self, kind: type[TransportError] = TransportError) -> Inbox:
+    def _open_inbox(self, kind: type[TransportError] = TransportError) -> MessagingInbox:
         if self._inbox is None:
             raise kind(f"{self.url} is closed; open it first")
         return self._inbox

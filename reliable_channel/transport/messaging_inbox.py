@@ -19,7 +19,7 @@ from waku.messaging import MessagingMessage
 
 from .polling import CACHE_CAPACITY
 
-__all__ = ["Inbox", "Tray", "shared_inbox"]
+__all__ = ["MessagingInbox", "Tray", "shared_inbox"]
 
 TRAY_CAPACITY: Final = 1000
 """Messages that wait for one channel; further ones are dropped, and Store is asked for them."""
@@ -50,7 +50,7 @@ class Tray:
         return taken, gap
 
 
-class Inbox:
+class MessagingInbox:
     """One node's received messages, by content topic."""
 
     def __init__(self, client: WakuClient) -> None:
@@ -111,20 +111,20 @@ class Inbox:
         return ""
 
 
-_inboxes: RunVar[dict[str, Inbox]] = RunVar("reliable_channel_messaging_inboxes")
+_inboxes: RunVar[dict[str, MessagingInbox]] = RunVar("reliable_channel_messaging_inboxes")
 """For each event loop."""
 
 
 @asynccontextmanager
 async def shared_inbox(
     url: str, http_transport: httpx.AsyncBaseTransport | None
-) -> AsyncIterator[Inbox]:
+) -> AsyncIterator[MessagingInbox]:
     """Use the inbox of a node; it is made for its first user, and closed with its last."""
     inboxes = _inboxes.get({})
     _inboxes.set(inboxes)
     inbox = inboxes.get(url)
     if inbox is None:
-        inbox = inboxes[url] = Inbox(WakuClient(url, transport=http_transport))
+        inbox = inboxes[url] = MessagingInbox(WakuClient(url, transport=http_transport))
     inbox.users += 1
     try:
         yield inbox

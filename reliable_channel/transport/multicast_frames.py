@@ -35,7 +35,7 @@ def topic_tag(topic: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class MulticastFrame:
     """One datagram's worth of a message."""
 
     tag: bytes
@@ -49,7 +49,7 @@ class Frame:
         return header + self.part
 
 
-def decode(datagram: bytes) -> Frame | None:
+def decode(datagram: bytes) -> MulticastFrame | None:
     """Read a datagram; None for what is none of ours or not in order."""
     try:
         magic, tag, message_hash, index, count = _HEADER.unpack_from(datagram)
@@ -57,7 +57,7 @@ def decode(datagram: bytes) -> Frame | None:
         return None
     if magic != MAGIC or not index < count <= MAX_FRAMES or len(datagram) > DATAGRAM_BYTES:
         return None
-    return Frame(tag, message_hash, index, count, datagram[_HEADER.size :])
+    return MulticastFrame(tag, message_hash, index, count, datagram[_HEADER.size :])
 
 
 def frames(tag: bytes, message_hash: bytes, body: bytes) -> list[bytes]:
@@ -70,7 +70,7 @@ def frames(tag: bytes, message_hash: bytes, body: bytes) -> list[bytes]:
         raise ValueError(f"it has {len(body)} bytes; at most {MAX_MESSAGE_BYTES} are put together")
     parts = [body[i : i + PART_BYTES] for i in range(0, len(body), PART_BYTES)] or [b""]
     return [
-        Frame(tag, message_hash, index, len(parts), part).encode()
+        MulticastFrame(tag, message_hash, index, len(parts), part).encode()
         for index, part in enumerate(parts)
     ]
 
@@ -112,7 +112,7 @@ class Reassembly:
     def __len__(self) -> int:
         return len(self._partial)
 
-    def add(self, source: str, frame: Frame) -> bytes | None:
+    def add(self, source: str, frame: MulticastFrame) -> bytes | None:
         """Take a frame that came from an address; return the message that it makes whole."""
         if frame.count == 1:
             return frame.part

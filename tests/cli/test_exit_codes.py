@@ -12,7 +12,7 @@ from reliable_channel import ChannelOptions, ChannelUnavailable, __version__
 from reliable_channel._contracts.plugin_code import Owner
 from reliable_channel.cli.console import PrintableFormatter, errors
 from reliable_channel.cli.exit_codes import ExitCode
-from reliable_channel.cli.send import Outcome, outcome
+from reliable_channel.cli.send import SendResult, outcome
 from reliable_channel.transport import LossyTransport, MemoryNetwork
 from reliable_channel.transport.base import Envelope, TransportError
 from tests.channel.world import make_channel
@@ -59,7 +59,7 @@ class Away(LossyTransport):
     ],
 )
 def test_a_message_to_nobody(is_away: bool, wait_s: float, code: ExitCode, words: str) -> None:
-    async def main() -> Outcome:
+    async def main() -> SendResult:
         transport = (Away if is_away else LossyTransport)(
             MemoryNetwork().transport(), drop_incoming=0, seed=0
         )

@@ -16,11 +16,11 @@ from reliable_channel.segmentation import (
     Reassembler,
     ReassemblyLimits,
     Segment,
-    SegmentDiscarded,
     Segmenter,
     SegmentLayout,
     SegmentOutcome,
     SegmentProgress,
+    SegmentRefused,
     SegmentSetDropped,
     SetDropReason,
     payload_hash,
@@ -58,7 +58,7 @@ def drops(outcomes: list[SegmentOutcome]) -> list[SetDropReason]:
 
 
 def discards(outcomes: list[SegmentOutcome]) -> list[DiscardReason]:
-    return [each.reason for each in outcomes if isinstance(each, SegmentDiscarded)]
+    return [each.reason for each in outcomes if isinstance(each, SegmentRefused)]
 
 
 def is_empty(reassembler: Reassembler) -> bool:
@@ -214,7 +214,7 @@ def test_a_segment_that_is_refused_leaves_no_trace(segment: Segment, reason: Dis
 def test_what_is_no_segment_is_undecodable() -> None:
     outcomes = Reassembler().receive("alice", b"plain text", NOW_MS)
     assert outcomes == [
-        SegmentDiscarded(
+        SegmentRefused(
             "alice",
             DiscardReason.UNDECODABLE,
             "10 bytes that are no segment of a known layout",
@@ -249,7 +249,7 @@ def test_a_segment_with_other_counts_is_discarded(data_count: int, parity_count:
     outcomes = give(reassembler, [segments[0], other, *segments[1:]])
     assert discards(outcomes) == [DiscardReason.COUNT_MISMATCH]
     assert "data segment 1 of" in next(
-        each.detail for each in outcomes if isinstance(each, SegmentDiscarded)
+        each.detail for each in outcomes if isinstance(each, SegmentRefused)
     )
     assert payloads(outcomes) == [PAYLOAD]
 

@@ -1,10 +1,15 @@
-"""`Inbox`: what is taken out of a node reaches each channel, or is known to be missing."""
+"""`MessagingInbox`: what is taken out of a node reaches each channel, or is known to be missing."""
 
 import anyio
 import httpx
 import pytest
 
-from reliable_channel.transport.messaging_inbox import TRAY_CAPACITY, Inbox, Tray, shared_inbox
+from reliable_channel.transport.messaging_inbox import (
+    TRAY_CAPACITY,
+    MessagingInbox,
+    Tray,
+    shared_inbox,
+)
 from waku.client import WakuClient
 from waku.messaging import MessagingMessage
 from waku.models import WakuMessage
@@ -28,7 +33,7 @@ def test_a_tray_that_overflows_says_so() -> None:
 
 
 def test_an_own_message_reaches_the_other_channels_of_its_topic() -> None:
-    inbox = Inbox(WakuClient("http://node"))
+    inbox = MessagingInbox(WakuClient("http://node"))
     sender, same, other = Tray("/a/1/b/proto"), Tray("/a/1/b/proto"), Tray("/a/1/c/proto")
     for tray in (sender, same, other):
         inbox.add(tray)

@@ -27,7 +27,7 @@ from reliable_channel.transport.multicast_frames import (
     MAX_MESSAGE_BYTES,
     PART_BYTES,
     PART_COST_BYTES,
-    Frame,
+    MulticastFrame,
     Reassembly,
     decode,
     frames,
@@ -113,12 +113,12 @@ def test_frames_in_any_order_and_any_number_make_the_message(body: bytes, random
 
 
 def test_a_frame_is_refused_beyond_its_bounds() -> None:
-    assert decode(Frame(TAG, HASH, 0, MAX_FRAMES, b"").encode()) is not None
+    assert decode(MulticastFrame(TAG, HASH, 0, MAX_FRAMES, b"").encode()) is not None
     for frame in (
-        Frame(TAG, HASH, 0, 0, b""),
-        Frame(TAG, HASH, 2, 2, b""),
-        Frame(TAG, HASH, 0, MAX_FRAMES + 1, b""),
-        Frame(TAG, HASH, 0, 1, bytes(PART_BYTES + 1)),
+        MulticastFrame(TAG, HASH, 0, 0, b""),
+        MulticastFrame(TAG, HASH, 2, 2, b""),
+        MulticastFrame(TAG, HASH, 0, MAX_FRAMES + 1, b""),
+        MulticastFrame(TAG, HASH, 0, 1, bytes(PART_BYTES + 1)),
     ):
         assert decode(frame.encode()) is None
     assert len(frames(TAG, HASH, bytes(MAX_MESSAGE_BYTES))) == MAX_FRAMES
@@ -133,10 +133,10 @@ def test_parts_of_two_messages_and_of_two_senders_do_not_mix() -> None:
         made = [
             reassembly.add(*arrived)
             for arrived in (
-                ("a", Frame(TAG, HASH, order[0] % 2, 2, b"x")),
-                ("b", Frame(TAG, HASH, order[1] % 2, 2, b"y")),
-                ("a", Frame(TAG, other, order[2] % 2, 2, b"z")),
-                ("a", Frame(TAG, HASH, order[3] % 2, 3, b"of another count")),
+                ("a", MulticastFrame(TAG, HASH, order[0] % 2, 2, b"x")),
+                ("b", MulticastFrame(TAG, HASH, order[1] % 2, 2, b"y")),
+                ("a", MulticastFrame(TAG, other, order[2] % 2, 2, b"z")),
+                ("a", MulticastFrame(TAG, HASH, order[3] % 2, 3, b"of another count")),
             )
         ]
         assert made == [None] * 4
@@ -146,21 +146,23 @@ def test_memory_is_bounded_and_the_oldest_makes_room() -> None:
     reassembly = Reassembly(Clock(), max_bytes=10 * (PART_COST_BYTES + 100), max_messages=5)
     hashes = [bytes([number]) * 32 for number in range(20)]
     for message in hashes:
-        reassembly.add("flooder", Frame(TAG, message, 0, 2, bytes(100)))
+        reassembly.add("flooder", MulticastFrame(TAG, message, 0, 2, bytes(100)))
         assert len(reassembly) <= 5
     assert reassembly.given_up == 15
-    assert reassembly.add("flooder", Frame(TAG, hashes[-1], 1, 2, b"!")) == bytes(100) + b"!"
+    assert (
+        reassembly.add("flooder", MulticastFrame(TAG, hashes[-1], 1, 2, b"!")) == bytes(100) + b"!"
+    )
     for index in range(50):
-        reassembly.add("flooder", Frame(TAG, HASH, index, 99, bytes(100)))
+        reassembly.add("flooder", MulticastFrame(TAG, HASH, index, 99, bytes(100)))
         assert reassembly.held_bytes <= 10 * (PART_COST_BYTES + 100)
 
 
 def test_what_waits_too_long_is_given_up() -> None:
     clock = Clock()
     reassembly = Reassembly(clock, expires_s=5)
-    reassembly.add("a", Frame(TAG, HASH, 0, 2, b"x"))
+    reassembly.add("a", MulticastFrame(TAG, HASH, 0, 2, b"x"))
     clock.now_s = 3
-    reassembly.add("a", Frame(TAG, HASH[::-1], 0, 2, b"x"))
+    reassembly.add("a", MulticastFrame(TAG, HASH[::-1], 0, 2, b"x"))
     clock.now_s = 5
     reassembly.expire()
     assert (len(reassembly), reassembly.given_up) == (1, 1)
@@ -186,11 +188,11 @@ async def test_what_strangers_send_is_skipped_and_counted() -> None:
             b"",
             b"hello",
             bytes(60_000),
-            Frame(topic_tag("another"), digest, 0, 1, b"x").encode(),
-            Frame(tag, digest, 0, 1, b"").encode(),
-            Frame(tag, digest, 0, 1, bytes(9) + b"a message of another hash").encode(),
-            Frame(tag, digest, 0, 1, b"\xff" * 9 + b"a time that is none").encode(),
-            Frame(tag, digest, 0, 500, b"a part without others").encode(),
+            MulticastFrame(topic_tag("another"), digest, 0, 1, b"x").encode(),
+            MulticastFrame(tag, digest, 0, 1, b"").encode(),
+            MulticastFrame(tag, digest, 0, 1, bytes(9) + b"a message of another hash").encode(),
+            MulticastFrame(tag, digest, 0, 1, b"\xff" * 9 + b"a time that is none").encode(),
+            MulticastFrame(tag, digest, 0, 500, b"a part without others").encode(),
         ):
             stranger.sendto(datagram, alice.group.destination)
         stranger.close()
@@ -273,7 +275,7 @@ def has_all(told: Told) -> bool:
 async def test_datagrams_that_are_lost_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
     random, url, names = Random(5), group_url(), (b"alice", b"bob", b"carol")
 
-    def lossy(datagram: bytes) -> Frame | None:
+    def lossy(datagram: bytes) -> MulticastFrame | None:
         return None if random.random() < 0.05 else decode(datagram)
 
     monkeypatch.setattr("reliable_channel.transport.multicast.decode", lossy)

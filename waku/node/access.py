@@ -16,7 +16,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from waku.client import CLIENT_ID_HEADER
-from waku.node.http import HTML, OK, Answer
+from waku.node.http import HTML, OK, Response
 
 if TYPE_CHECKING:
     from waku.node.options import NodeOptions
@@ -30,7 +30,7 @@ ANY: Final = "*"
 FOREIGN_SITES: Final = (b"cross-site", b"same-site")
 """What `Sec-Fetch-Site` says of a page of another origin; a GET of an image has no `Origin`."""
 
-_BAD_ORIGIN: Final = Answer(403, b"Origin not allowed", HTML)
+_BAD_ORIGIN: Final = Response(403, b"Origin not allowed", HTML)
 """nwaku's answer, which it gives only where origins are configured."""
 
 
@@ -43,7 +43,7 @@ class Access:
         self._hosts = frozenset(host.lower() for host in options.allow_hosts)
         self._token = None if options.token is None else options.token.encode()
 
-    def refusal(self, method: str, server: Any, headers: Headers) -> Answer | None:
+    def refusal(self, method: str, server: Any, headers: Headers) -> Response | None:
         """Return the answer to a request that goes no further, None for the others.
 
         Args:
@@ -54,7 +54,7 @@ class Access:
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if host and not self._is_ours(_without_port(host), server):
             name = _without_port(host)
-            return Answer.text(
+            return Response.text(
                 403,
                 f"Host {name!r} is not a name of this node. If it should be, start the node with"
                 f" --allow-host {name} (NodeOptions.allow_hosts)",
@@ -64,7 +64,7 @@ class Access:
         if method == "OPTIONS" and b"access-control-request-method" in headers and self._origins:
             return OK  # a browser asks without the token whether it may ask with it
         if self._token is not None and not self._has_token(headers):
-            return Answer.text(
+            return Response.text(
                 401,
                 "This node wants its token: send the header Authorization: Bearer <token>, or"
                 " write its address as http://:<token>@host:port",
@@ -102,11 +102,11 @@ class Access:
         own = bool(host) and where == host
         return self._any_origin or own or origin.decode("latin-1").lower() in self._origins
 
-    def _bad_origin(self, headers: Headers) -> Answer:
+    def _bad_origin(self, headers: Headers) -> Response:
         if self._origins:
             return _BAD_ORIGIN
         page = headers.get(b"origin", b"").decode("latin-1") or "of another site"
-        return Answer.text(
+        return Response.text(
             403,
             f"Origin not allowed: the web page {page} may not call this node. If it should, start"
             " the node with --allow-origin (NodeOptions.allow_origins)",

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from waku.node.bodies import BadBody, read_json, text_list
 from waku.node.errors import DialFailed, WrongCluster
-from waku.node.http import OK, Answer, Request, Route, ServedNode
+from waku.node.http import OK, Request, Response, Route, ServedNode
 from waku.node.identity import BadAddress, check_address, is_peer_id
 from waku.node.lightpush_api import presto_error
 from waku.node.mesh import PeerInfo
@@ -18,7 +18,7 @@ from waku.topics import InvalidTopic, PubsubTopic
 
 __all__ = ["ROUTES"]
 
-NO_RELAY: Final = Answer.text(503, "Error: Relay Protocol is not mounted to the node")
+NO_RELAY: Final = Response.text(503, "Error: Relay Protocol is not mounted to the node")
 LOG_LEVELS: Final = {
     "DEBUG": logging.DEBUG,
     "INFO": logging.INFO,
@@ -29,55 +29,55 @@ LOG_LEVELS: Final = {
 }
 
 
-async def peers(node: ServedNode, request: Request) -> Answer:
+async def peers(node: ServedNode, request: Request) -> Response:
     """GET /admin/v1/peers and /admin/v1/peers/connected: here, every known peer is connected."""
     return _list(node.mesh.peers().values())
 
 
-async def peers_on_shard(node: ServedNode, request: Request) -> Answer:
+async def peers_on_shard(node: ServedNode, request: Request) -> Response:
     """GET /admin/v1/peers/connected/on/{shard}."""
     shard = _shard(request)
-    if isinstance(shard, Answer):
+    if isinstance(shard, Response):
         return shard
     return _list(peer for peer in node.mesh.peers().values() if shard in peer.shards)
 
 
-async def service_peers(node: ServedNode, request: Request) -> Answer:
+async def service_peers(node: ServedNode, request: Request) -> Response:
     """GET /admin/v1/peers/service."""
     found = []
     for peer in node.mesh.peers().values():
         services = [name for name in peer.protocols if name in SERVICE_PROTOCOLS]
         if services:
             found.append({**_peer_json(peer), "protocols": services})
-    return Answer.json(found)
+    return Response.json(found)
 
 
-async def relay_peers(node: ServedNode, request: Request) -> Answer:
+async def relay_peers(node: ServedNode, request: Request) -> Response:
     """GET /admin/v1/peers/relay."""
     return _by_shard(node, node.relay_peers)
 
 
-async def mesh_peers(node: ServedNode, request: Request) -> Answer:
+async def mesh_peers(node: ServedNode, request: Request) -> Response:
     """GET /admin/v1/peers/mesh."""
     return _by_shard(node, node.mesh_peers)
 
 
-async def relay_peers_on_shard(node: ServedNode, request: Request) -> Answer:
+async def relay_peers_on_shard(node: ServedNode, request: Request) -> Response:
     """GET /admin/v1/peers/relay/on/{shard}."""
     return _on_shard(node, request, node.relay_peers)
 
 
-async def mesh_peers_on_shard(node: ServedNode, request: Request) -> Answer:
+async def mesh_peers_on_shard(node: ServedNode, request: Request) -> Response:
     """GET /admin/v1/peers/mesh/on/{shard}."""
     return _on_shard(node, request, node.mesh_peers)
 
 
-async def stats(node: ServedNode, request: Request) -> Answer:
+async def stats(node: ServedNode, request: Request) -> Response:
     """GET /admin/v1/peers/stats."""
     known = list(node.mesh.peers().values())
     relay = _counted(node, node.relay_peers)
     mesh = _counted(node, node.mesh_peers)
-    return Answer.json(
+    return Response.json(
         {
             "Sum": {"Total peers": len(known)},
             "By Connectedness": {
@@ -95,28 +95,28 @@ async def stats(node: ServedNode, request: Request) -> Answer:
     )
 
 
-async def peer(node: ServedNode, request: Request) -> Answer:
+async def peer(node: ServedNode, request: Request) -> Response:
     """GET /admin/v1/peer/{peerId}."""
     peer_id = request.path_values[0]
     if not is_peer_id(peer_id):
-        return Answer.text(400, "Invalid argument:peerid: incorrect PeerId string")
+        return Response.text(400, "Invalid argument:peerid: incorrect PeerId string")
     found = node.mesh.peers().get(peer_id)
     if found is None:
-        return Answer.text(404, f"Peer with ID ok({peer_id}) not found")
-    return Answer.json(_peer_json(found))
+        return Response.text(404, f"Peer with ID ok({peer_id}) not found")
+    return Response.json(_peer_json(found))
 
 
-async def add_peers(node: ServedNode, request: Request) -> Answer:
+async def add_peers(node: ServedNode, request: Request) -> Response:
     """POST /admin/v1/peers: connect to peers by their multiaddresses."""
     try:
         addresses = text_list(read_json(request))
     except BadBody as error:
-        return Answer.text(400, f"Failed to decode request: {presto_error(str(error))}")
+        return Response.text(400, f"Failed to decode request: {presto_error(str(error))}")
     for index, text in enumerate(addresses):
         try:
             peer_id = check_address(text)
         except BadAddress as error:
-            return Answer.text(400, f"Couldn't parse remote peer info: {error}")
+            return Response.text(400, f"Couldn't parse remote peer info: {error}")
         if peer_id in node.mesh.peers():
             continue  # as in nwaku, a known peer is reached the way it was, whatever the address
         try:
@@ -124,15 +124,15 @@ async def add_peers(node: ServedNode, request: Request) -> Answer:
         except WrongCluster:
             continue  # as in nwaku, which connects, and hangs up once it knows the cluster
         except DialFailed:
-            return Answer.text(400, f"Failed to connect to peer at index: {index} - {text}")
+            return Response.text(400, f"Failed to connect to peer at index: {index} - {text}")
     return OK
 
 
-async def filter_subscriptions(node: ServedNode, request: Request) -> Answer:
+async def filter_subscriptions(node: ServedNode, request: Request) -> Response:
     """GET /admin/v1/filter/subscriptions."""
     if not node.options.filter:
-        return Answer.text(400, "Error: Filter Protocol is not mounted to the node")
-    return Answer.json(
+        return Response.text(400, "Error: Filter Protocol is not mounted to the node")
+    return Response.json(
         [
             {
                 "peerId": peer_id,
@@ -146,23 +146,23 @@ async def filter_subscriptions(node: ServedNode, request: Request) -> Answer:
     )
 
 
-async def set_log_level(node: ServedNode, request: Request) -> Answer:
+async def set_log_level(node: ServedNode, request: Request) -> Response:
     """POST /admin/v1/log-level/{level}."""
     given = request.path_values[0]
     name = given.upper()
     if name == "TRACE":
         text = f"Log level {name} is lower than the lowest log level - DEBUG - the binary is"
-        return Answer.text(400, f"{text} compiled with.")
+        return Response.text(400, f"{text} compiled with.")
     level = LOG_LEVELS.get(name)
     if level is None:
         names = "TRACE, DEBUG, INFO, NOTICE, WARN, ERROR or FATAL"
-        return Answer.text(400, f"Invalid log-level: {given}. Please specify one of {names}")
+        return Response.text(400, f"Invalid log-level: {given}. Please specify one of {names}")
     logging.getLogger("waku.node").setLevel(level)
     return OK
 
 
-def _list(found: Iterable[PeerInfo]) -> Answer:
-    return Answer.json([_peer_json(peer) for peer in found])
+def _list(found: Iterable[PeerInfo]) -> Response:
+    return Response.json([_peer_json(peer) for peer in found])
 
 
 def _peer_json(found: PeerInfo) -> Mapping[str, object]:
@@ -193,33 +193,33 @@ def _counted(node: ServedNode, peers_of: PeersOf) -> dict[str, int]:
     return {str(topic.shard): len(peers_of(str(topic))) for topic in topics}
 
 
-def _by_shard(node: ServedNode, peers_of: PeersOf) -> Answer:
+def _by_shard(node: ServedNode, peers_of: PeersOf) -> Response:
     """The peers of each followed topic; a shard of two clusters comes twice."""
     if not node.options.relay:
         return NO_RELAY
-    return Answer.json([_shard_json(one.shard, peers_of(str(one))) for one in _topics(node)])
+    return Response.json([_shard_json(one.shard, peers_of(str(one))) for one in _topics(node)])
 
 
-def _on_shard(node: ServedNode, request: Request, peers_of: PeersOf) -> Answer:
+def _on_shard(node: ServedNode, request: Request, peers_of: PeersOf) -> Response:
     if not node.options.relay:
         return NO_RELAY
     shard = _shard(request)
-    if isinstance(shard, Answer):
+    if isinstance(shard, Response):
         return shard
     topic = PubsubTopic(node.options.cluster_id, shard)
-    return Answer.json(_shard_json(shard, peers_of(str(topic))))
+    return Response.json(_shard_json(shard, peers_of(str(topic))))
 
 
 def _shard_json(shard: int, found: Iterable[PeerInfo]) -> Mapping[str, object]:
     return {"shard": shard, "peers": [{**_peer_json(peer), "score": 0.0} for peer in found]}
 
 
-def _shard(request: Request) -> int | Answer:
+def _shard(request: Request) -> int | Response:
     text = request.path_values[0]
     if not (text.isascii() and text.isdigit()):
-        return Answer.text(400, "Invalid shardId: Non-decimal character encountered")
+        return Response.text(400, "Invalid shardId: Non-decimal character encountered")
     if len(text) > 5 or int(text) > 0xFFFF:
-        return Answer.text(400, "Invalid shardId: Integer overflow")
+        return Response.text(400, "Invalid shardId: Integer overflow")
     return int(text)
 
 

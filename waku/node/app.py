@@ -28,10 +28,10 @@ from waku.node.access import Access
 from waku.node.http import (
     HTML,
     NOT_FOUND,
-    Answer,
     Request,
+    Response,
     Route,
-    Router,
+    Routes,
     ServedNode,
     parse_query,
 )
@@ -49,12 +49,12 @@ MAX_CLIENT_ID_CHARACTERS: Final = 128
 SAFE: Final = ("node", "description")
 """Tags of routes of which a GET changes nothing."""
 _CLIENT_ID: Final = CLIENT_ID_HEADER.lower().encode()
-_NO_CONTENT_TYPE: Final = Answer(400, b"Invalid content type", HTML)
-_TOO_LARGE: Final = Answer.text(413, "")
-_TOO_SLOW: Final = Answer.text(408, "The body of the request took too long")
+_NO_CONTENT_TYPE: Final = Response(400, b"Invalid content type", HTML)
+_TOO_LARGE: Final = Response.text(413, "")
+_TOO_SLOW: Final = Response.text(408, "The body of the request took too long")
 _CLOSING: Final = (_TOO_LARGE, _TOO_SLOW)
 """Answers after which the rest of the body is not waited for."""
-_BAD_CLIENT_ID: Final = Answer.text(400, f"{CLIENT_ID_HEADER}: at most 128 characters")
+_BAD_CLIENT_ID: Final = Response.text(400, f"{CLIENT_ID_HEADER}: at most 128 characters")
 
 
 class BodyTooLarge(Exception):
@@ -87,7 +87,7 @@ class NodeApp:
         )
         if options.behave_as == "go-waku":
             routes = go_waku_api.in_go_waku_terms(routes)
-        self.router: Final = Router(routes)
+        self.router: Final = Routes(routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -110,7 +110,9 @@ class NodeApp:
         body = b"" if method == "HEAD" else answer.body
         await send({"type": "http.response.body", "body": body})
 
-    async def _answer(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Answer:
+    async def _answer(
+        self, scope: Scope, headers: dict[bytes, bytes], receive: Receive
+    ) -> Response:
         raw_path = scope["raw_path"].decode("latin-1")
         route, path_values = self._found(scope["method"], raw_path)
         body, answer = await self._answer_by(route, path_values, scope, headers, receive)
@@ -135,7 +137,7 @@ class NodeApp:
         scope: Scope,
         headers: dict[bytes, bytes],
         receive: Receive,
-    ) -> tuple[bytes, Answer]:
+    ) -> tuple[bytes, Response]:
         """The body that was read, and the answer."""
         if route is None:
             return b"", NOT_FOUND

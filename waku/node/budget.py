@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["Budget"]
+__all__ = ["RequestBudget"]
 
 NS_PER_S: Final = 1_000_000_000
 BURST_S: Final = 5
 """A peer that was quiet may ask as much at once as otherwise in this time."""
 
 
-class Budget:
+class RequestBudget:
     """What one peer may ask: so many requests a second."""
 
     def __init__(self, per_s: float) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from waku.models import WakuMessage
 
-__all__ = ["MessageCache"]
+__all__ = ["UnreadMessages"]
 
 
-class MessageCache:
+class UnreadMessages:
     """Unread messages of one client; when full, the one with the oldest timestamp is dropped."""
 
     __slots__ = ("_by_content", "_by_pubsub", "_messages", "capacity", "dropped")

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable
 from typing import Final, Generic, TypeVar
 
-from waku.node.cache import MessageCache
+from waku.node.cache import UnreadMessages
 from waku.node.envelope import Envelope
 
 __all__ = ["Client", "Clients", "TopicMap"]
@@ -30,8 +30,8 @@ class Client:
     def __init__(self, client_id: str | None, peer_id: str, cache_capacity: int) -> None:
         self.client_id = client_id
         self.peer_id = peer_id
-        self.relay_cache = MessageCache(cache_capacity)
-        self.filter_cache = MessageCache(cache_capacity)
+        self.relay_cache = UnreadMessages(cache_capacity)
+        self.filter_cache = UnreadMessages(cache_capacity)
         self.last_used_ns = 0
 
     def push(self, envelope: Envelope) -> None:

@@ -23,7 +23,7 @@ from waku.node.open_files import files_allowed
 if TYPE_CHECKING:
     from waku.node.options import NodeOptions
 
-__all__ = ["Connections"]
+__all__ = ["HttpConnections"]
 
 TOO_LONG: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 REPORT_INTERVAL_S: Final = 60.0
@@ -32,7 +32,7 @@ REPORT_INTERVAL_S: Final = 60.0
 _log = logging.getLogger("waku.node.server")
 
 
-class Connections:
+class HttpConnections:
     """The connections of one server, in order of how long they have waited for a request.
 
     When there are too many, the one gives way that has waited for longest without ever having sent
@@ -44,30 +44,30 @@ class Connections:
         self.limit: Final = min(options.max_connections, files_allowed())
         self.timeout_s: Final = options.request_timeout_s
         self._open = 0
-        self._new: dict[Connection, None] = {}
-        self._idle: dict[Connection, None] = {}
+        self._new: dict[HttpConnection, None] = {}
+        self._idle: dict[HttpConnection, None] = {}
         self._ended: dict[str, int] = {}
         self._reported_at_s: float | None = None
 
-    def protocol(self, *arguments: Any, **named: Any) -> Connection:
+    def protocol(self, *arguments: Any, **named: Any) -> HttpConnection:
         """Return the protocol of a new connection; what uvicorn calls."""
-        return Connection(self, *arguments, **named)
+        return HttpConnection(self, *arguments, **named)
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: HttpConnection) -> None:
         """Count a connection, and end another where there are too many."""
         self._open += 1
         if self._open > self.limit:
             next(chain(self._new, self._idle, (connection,))).end("too many connections")
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: HttpConnection) -> None:
         self._open -= 1
         self.works(connection)
 
-    def waits(self, connection: Connection, *, used: bool) -> None:
+    def waits(self, connection: HttpConnection, *, used: bool) -> None:
         """Note that the next request of a connection is to come; `used`: it had one before."""
         (self._idle if used else self._new)[connection] = None
 
-    def works(self, connection: Connection) -> None:
+    def works(self, connection: HttpConnection) -> None:
         """Note that a request of it is being answered."""
         self._new.pop(connection, None)
         self._idle.pop(connection, None)
@@ -82,13 +82,13 @@ class Connections:
             self._reported_at_s = now_s
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """uvicorn's protocol with a time limit for the head of a request, and for taking an answer.
 
     The time between the two is the application's, which has other limits.
     """
 
-    def __init__(self, connections: Connections, *arguments: Any, **named: Any) -> None:
+    def __init__(self, connections: HttpConnections, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.logger = _Quiet(self.logger, self._malformed)  # type: ignore[assignment]
         self._connections = connections

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from waku.node.http import Answer, Request, Route, ServedNode
+from waku.node.http import Request, Response, Route, ServedNode
 
 __all__ = ["ROUTES"]
 
@@ -14,16 +14,16 @@ _NOT_MOUNTED: Final = ("NOT_MOUNTED", None)
 Status = tuple[str, str | None]
 
 
-async def info(node: ServedNode, request: Request) -> Answer:
+async def info(node: ServedNode, request: Request) -> Response:
     """GET /info: a node that does not listen for libp2p peers has no address and no record."""
-    return Answer.json({"listenAddresses": list(node.libp2p_addresses), "enrUri": node.record})
+    return Response.json({"listenAddresses": list(node.libp2p_addresses), "enrUri": node.record})
 
 
-async def version(node: ServedNode, request: Request) -> Answer:
-    return Answer.text(200, node.agent)
+async def version(node: ServedNode, request: Request) -> Response:
+    return Response.text(200, node.agent)
 
 
-async def health(node: ServedNode, request: Request) -> Answer:
+async def health(node: ServedNode, request: Request) -> Response:
     """GET /health; a store that could not be written is tried again."""
     archive = node.archive
     if archive is not None and archive.problem is not None:
@@ -34,7 +34,7 @@ async def health(node: ServedNode, request: Request) -> Answer:
     ]
     ready = archive is None or archive.problem is None  # else nothing can be published
     state = "READY" if ready else "NOT_READY"
-    return Answer.json({"nodeHealth": state, "protocolsHealth": protocols})
+    return Response.json({"nodeHealth": state, "protocolsHealth": protocols})
 
 
 def protocols_health(node: ServedNode) -> dict[str, Status]:

@@ -9,7 +9,7 @@ from typing import Final
 from waku.node.bodies import BadBody, closed_object, read_json, text, text_list
 from waku.node.clients import Client
 from waku.node.envelope import relay_json
-from waku.node.http import Answer, Request, Route, ServedNode
+from waku.node.http import Request, Response, Route, ServedNode
 from waku.node.lightpush_api import NO_SERVICE, presto_error
 from waku.node.services import Criterion, ServiceRefused, Services
 from waku.node.sharding import NoShard
@@ -17,10 +17,10 @@ from waku.node.sharding import NoShard
 __all__ = ["ROUTES"]
 
 
-async def subscribe(node: ServedNode, request: Request) -> Answer:
+async def subscribe(node: ServedNode, request: Request) -> Response:
     """POST and PUT /filter/v2/subscriptions."""
     asked = _asked(node, request)
-    if isinstance(asked, Answer):
+    if isinstance(asked, Response):
         return asked
     cache = node.clients.get(request.client_id).filter_cache
     # The cache first: a push may come before the answer is read.
@@ -34,10 +34,10 @@ async def subscribe(node: ServedNode, request: Request) -> Answer:
     return answer
 
 
-async def unsubscribe(node: ServedNode, request: Request) -> Answer:
+async def unsubscribe(node: ServedNode, request: Request) -> Response:
     """DELETE /filter/v2/subscriptions."""
     asked = _asked(node, request)
-    if isinstance(asked, Answer):
+    if isinstance(asked, Response):
         return asked
     answer = await _ask(
         node, request, asked.request_id, lambda s, client: s.unsubscribe(client, asked.criteria)
@@ -48,7 +48,7 @@ async def unsubscribe(node: ServedNode, request: Request) -> Answer:
     return answer
 
 
-async def unsubscribe_all(node: ServedNode, request: Request) -> Answer:
+async def unsubscribe_all(node: ServedNode, request: Request) -> Response:
     """DELETE /filter/v2/subscriptions/all."""
     try:
         body = read_json(request, plain_text=False)
@@ -61,21 +61,21 @@ async def unsubscribe_all(node: ServedNode, request: Request) -> Answer:
     return answer
 
 
-async def ping(node: ServedNode, request: Request) -> Answer:
+async def ping(node: ServedNode, request: Request) -> Response:
     """GET /filter/v2/subscriptions/{requestId}."""
     return await _ask(node, request, request.path_values[0], lambda s, client: s.ping(client))
 
 
-async def messages(node: ServedNode, request: Request) -> Answer:
+async def messages(node: ServedNode, request: Request) -> Response:
     """GET /filter/v2/messages/{contentTopic}."""
     topic = request.path_values[0]
     found = node.clients.get(request.client_id).filter_cache.take_content(topic)
     if found is None:
-        return Answer.text(400, f"Not subscribed to topic: {topic}")
+        return Response.text(400, f"Not subscribed to topic: {topic}")
     fields = [relay_json(message) for message in found]
     for message in fields:
         del message["proof"]
-    return Answer.json(fields)
+    return Response.json(fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class _Asked:
     criteria: list[Criterion]
 
 
-def _asked(node: ServedNode, request: Request) -> _Asked | Answer:
+def _asked(node: ServedNode, request: Request) -> _Asked | Response:
     """Read a change, or say why it goes to no service node."""
     try:
         body = closed_object(
@@ -105,7 +105,7 @@ def _asked(node: ServedNode, request: Request) -> _Asked | Answer:
         return _answer(request_id, f"SERVICE_UNAVAILABLE: {NO_SERVICE}", 503)
     if not pubsub_topic and node.options.static_sharding:
         # nwaku answers so, and has done nothing.
-        return Answer.json({"requestId": request_id, "statusDesc": "UNKNOWN"})
+        return Response.json({"requestId": request_id, "statusDesc": "UNKNOWN"})
     try:
         criteria = [(pubsub_topic or node.shard_for(topic), topic) for topic in content_topics]
     except NoShard:
@@ -118,7 +118,7 @@ async def _ask(
     request: Request,
     request_id: str,
     act: Callable[[Services, Client], Awaitable[None]],
-) -> Answer:
+) -> Response:
     services = node.service_nodes.find("filter")
     if services is None:
         return _answer(request_id, f"SERVICE_UNAVAILABLE: {NO_SERVICE}", 503)
@@ -129,11 +129,11 @@ async def _ask(
     return _answer(request_id, "OK", 200)
 
 
-def _answer(request_id: str, description: str, status: int) -> Answer:
-    return Answer.json({"requestId": request_id, "statusDesc": description}, status)
+def _answer(request_id: str, description: str, status: int) -> Response:
+    return Response.json({"requestId": request_id, "statusDesc": description}, status)
 
 
-def _undecodable(error: BadBody) -> Answer:
+def _undecodable(error: BadBody) -> Response:
     # nwaku writes a full stop here where its other APIs have a colon.
     reason = presto_error(str(error).replace("could not decode: ", "could not decode. "))
     return _answer("unknown", f"BAD_REQUEST: Failed to decode request: {reason}", 400)

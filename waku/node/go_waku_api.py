@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from waku.node.http import OK, Answer, Request, Route, ServedNode
+from waku.node.http import OK, Request, Response, Route, ServedNode
 
 __all__ = ["in_go_waku_terms"]
 
@@ -25,7 +25,7 @@ _MISSING: Final = frozenset(
         ("PUT", "/filter/v2/subscriptions"),
     }
 )
-_NO_HEALTH: Final = Answer.json("Non RLN healthcheck is not implemented", 501)
+_NO_HEALTH: Final = Response.json("Non RLN healthcheck is not implemented", 501)
 
 
 def in_go_waku_terms(routes: Iterable[Route]) -> tuple[Route, ...]:
@@ -38,35 +38,35 @@ def in_go_waku_terms(routes: Iterable[Route]) -> tuple[Route, ...]:
 def _translated(route: Route) -> Route:
     translate = _ANSWERS.get((route.method, route.path), _confirmed)
 
-    async def handle(node: ServedNode, request: Request) -> Answer:
+    async def handle(node: ServedNode, request: Request) -> Response:
         if route.path == _STORE:
             try:
                 request = replace(request, query=_store_query(request.query))
             except ValueError as error:
-                return Answer.json({"status_code": 400, "status_desc": str(error)}, 400)
+                return Response.json({"status_code": 400, "status_desc": str(error)}, 400)
         return translate(await route.handler(node, request))
 
     return replace(route, handler=handle)
 
 
-def _confirmed(answer: Answer) -> Answer:
-    return Answer.json(True) if answer is OK else answer
+def _confirmed(answer: Response) -> Response:
+    return Response.json(True) if answer is OK else answer
 
 
-def _published(answer: Answer) -> Answer:
+def _published(answer: Response) -> Response:
     """A topic that is not followed, and a message that is too large, give no reason."""
     refused = answer.status == 400 and answer.body.startswith(b"Failed to publish: ")
-    return Answer.text(500, "") if refused else _confirmed(answer)
+    return Response.text(500, "") if refused else _confirmed(answer)
 
 
-def _published_by_content_topic(answer: Answer) -> Answer:
-    return Answer.text(200, "") if answer is OK else _published(answer)
+def _published_by_content_topic(answer: Response) -> Response:
+    return Response.text(200, "") if answer is OK else _published(answer)
 
 
-def _messages(answer: Answer) -> Answer:
+def _messages(answer: Response) -> Response:
     if answer.status != 200:
-        return Answer.text(404, "no subscription found for pubsubTopic")
-    return Answer.json([_message(fields) for fields in json.loads(answer.body)] or None)
+        return Response.text(404, "no subscription found for pubsubTopic")
+    return Response.json([_message(fields) for fields in json.loads(answer.body)] or None)
 
 
 def _message(fields: dict[str, Any]) -> dict[str, Any]:
@@ -74,8 +74,8 @@ def _message(fields: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "ephemeral": fields.get("ephemeral") or None}
 
 
-def _filter_messages(answer: Answer) -> Answer:
-    return answer if answer.status == 200 else Answer.text(404, "not subscribed to pubsubTopic")
+def _filter_messages(answer: Response) -> Response:
+    return answer if answer.status == 200 else Response.text(404, "not subscribed to pubsubTopic")
 
 
 # -- Store v3 --------------------------------------------------------------------------------------
@@ -104,14 +104,14 @@ def _hex(text: str) -> str:
         raise ValueError("illegal base64 data at input byte 0") from None
 
 
-def _store_answer(answer: Answer) -> Answer:
+def _store_answer(answer: Response) -> Response:
     if answer.status != 200:
         reason = answer.body.decode()
         if "cursor" in reason:
             reason = "400 - BAD_REQUEST: cursor not found"
         elif answer.status == 412:
             reason = "no suitable peers found"
-        return Answer.json({"messages": None, "error_message": reason}, 500)
+        return Response.json({"messages": None, "error_message": reason}, 500)
     page = json.loads(answer.body)
     fields: dict[str, object] = {
         "request_id": page["requestId"],
@@ -122,7 +122,7 @@ def _store_answer(answer: Answer) -> Answer:
         fields["messages"] = [_store_entry(entry) for entry in page["messages"]]
     if "paginationCursor" in page:
         fields["pagination_cursor"] = _base64(page["paginationCursor"])
-    return Answer.json(fields)
+    return Response.json(fields)
 
 
 def _store_entry(entry: dict[str, Any]) -> dict[str, object]:
@@ -139,9 +139,9 @@ def _base64(digits: str) -> str:
 
 
 _STORE: Final = "/store/v3/messages"
-_ANSWERS: Final[dict[tuple[str, str], Callable[[Answer], Answer]]] = {
+_ANSWERS: Final[dict[tuple[str, str], Callable[[Response], Response]]] = {
     ("GET", "/health"): lambda _: _NO_HEALTH,
-    ("GET", "/debug/v1/version"): lambda answer: Answer.json(answer.body.decode()),
+    ("GET", "/debug/v1/version"): lambda answer: Response.json(answer.body.decode()),
     ("GET", "/relay/v1/messages/{pubsubTopic}"): _messages,
     ("POST", "/relay/v1/messages/{pubsubTopic}"): _published,
     ("GET", "/relay/v1/auto/messages/{contentTopic}"): _messages,

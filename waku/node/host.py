@@ -14,10 +14,10 @@ from waku.node.relay import Relay
 from waku.node.services import Services
 from waku.node.store import Archive
 
-__all__ = ["Host"]
+__all__ = ["ServiceHost"]
 
 
-class Host(Protocol):
+class ServiceHost(Protocol):
     """An `EmbeddedNode`, as its services see it."""
 
     @property

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
 from waku.node.clients import Clients
-from waku.node.host import Host
+from waku.node.host import ServiceHost
 from waku.node.mesh import PeerInfo
 from waku.node.messaging import Messaging
 from waku.node.metrics import Metrics
@@ -25,10 +25,10 @@ __all__ = [
     "NOT_FOUND",
     "OK",
     "TEXT",
-    "Answer",
     "Request",
+    "Response",
     "Route",
-    "Router",
+    "Routes",
     "ServedNode",
 ]
 
@@ -53,7 +53,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What a handler gives back."""
 
     status: int
@@ -61,22 +61,22 @@ class Answer:
     content_type: str = TEXT
 
     @classmethod
-    def text(cls, status: int, text: str) -> Answer:
+    def text(cls, status: int, text: str) -> Response:
         """Answer with a plain text."""
         return cls(status, text.encode(errors="replace"))
 
     @classmethod
-    def json(cls, value: object, status: int = 200) -> Answer:
+    def json(cls, value: object, status: int = 200) -> Response:
         """Answer with a JSON value."""
         body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         return cls(status, body.encode(errors="replace"), JSON)
 
 
-OK: Final = Answer(200, b"OK")
-NOT_FOUND: Final = Answer(404, b"")
+OK: Final = Response(200, b"OK")
+NOT_FOUND: Final = Response(404, b"")
 
 
-class ServedNode(Host, Protocol):
+class ServedNode(ServiceHost, Protocol):
     """An `EmbeddedNode`, as the handlers of its REST API see it."""
 
     @property
@@ -128,7 +128,7 @@ class ServedNode(Host, Protocol):
         """Return the relay peers in the mesh of a topic."""
 
 
-Handler: TypeAlias = Callable[[ServedNode, Request], Awaitable[Answer]]
+Handler: TypeAlias = Callable[[ServedNode, Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Route:
         return tuple(self.path.split("/")[1:])
 
 
-class Router:
+class Routes:
     """Finds the route of a path by its number of segments and the texts it must begin with."""
 
     def __init__(self, routes: Iterable[Route]) -> None:

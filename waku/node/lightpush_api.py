@@ -6,7 +6,7 @@ from typing import Final
 
 from waku.models import WakuMessage
 from waku.node.bodies import BadBase64, BadBody, closed_object, read_json, relay_message, text
-from waku.node.http import OK, Answer, Request, Route, ServedNode
+from waku.node.http import OK, Request, Response, Route, ServedNode
 from waku.node.services import ServiceRefused
 
 __all__ = ["NO_SERVICE", "ROUTES"]
@@ -14,7 +14,7 @@ __all__ = ["NO_SERVICE", "ROUTES"]
 NO_SERVICE: Final = "No suitable service peer & no discovery method"
 
 
-async def push_v3(node: ServedNode, request: Request) -> Answer:
+async def push_v3(node: ServedNode, request: Request) -> Response:
     """POST /lightpush/v3/message."""
     try:
         pubsub_topic, message = _push_request(request)
@@ -26,26 +26,26 @@ async def push_v3(node: ServedNode, request: Request) -> Answer:
     if services is None:
         return _failure(503, NO_SERVICE)
     try:
-        return Answer.json({"relayPeerCount": await services.push(pubsub_topic, message)})
+        return Response.json({"relayPeerCount": await services.push(pubsub_topic, message)})
     except ServiceRefused as refusal:
         return _failure(refusal.status, refusal.description)
 
 
-async def push_v1(node: ServedNode, request: Request) -> Answer:
+async def push_v1(node: ServedNode, request: Request) -> Response:
     """POST /lightpush/v1/message."""
     try:
         pubsub_topic, message = _push_request(request)
     except BadBody as error:
-        return Answer.text(400, str(error))
+        return Response.text(400, str(error))
     except BadBase64 as error:
-        return Answer.text(400, f"Invalid message: {error}")
+        return Response.text(400, f"Invalid message: {error}")
     services = node.service_nodes.find("lightpush")
     if services is None:
-        return Answer.text(503, NO_SERVICE)
+        return Response.text(503, NO_SERVICE)
     try:
         await services.push(pubsub_topic, message)
     except ServiceRefused as refusal:
-        return Answer.text(503, f"Failed to request a message push: {refusal.legacy}")
+        return Response.text(503, f"Failed to request a message push: {refusal.legacy}")
     return OK
 
 
@@ -60,8 +60,8 @@ def _push_request(request: Request) -> tuple[str, WakuMessage]:
     return text(fields.get("pubsubTopic", "")), relay_message(fields["message"])
 
 
-def _failure(status: int, description: str) -> Answer:
-    return Answer.json({"statusDesc": description}, status)
+def _failure(status: int, description: str) -> Response:
+    return Response.json({"statusDesc": description}, status)
 
 
 ROUTES: Final = (

@@ -8,7 +8,7 @@ from typing import Final
 
 from waku.models import HASH_BYTES, StorePage, StoreQuery, WakuMessage
 from waku.node.errors import PublishRefused, RelayFull, StoreUnavailable
-from waku.node.host import Host
+from waku.node.host import ServiceHost
 from waku.node.services import Criterion, ServiceRefused, Subscriber, refuse_unreadable
 from waku.node.sharding import GENERATION, NoShard
 from waku.node.store import ArchiveUnavailable, CursorNotFound, QueryTooLong
@@ -24,7 +24,7 @@ class LocalServices:
     A service that the node's options switch off refuses with 503.
     """
 
-    def __init__(self, node: Host) -> None:
+    def __init__(self, node: ServiceHost) -> None:
         self._node = node
 
     async def push(self, pubsub_topic: str, message: WakuMessage) -> int:

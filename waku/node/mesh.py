@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from waku.node.envelope import Envelope
 from waku.node.services import Services
 
-__all__ = ["GOSSIP", "Gossip", "Link", "Mesh", "PeerInfo", "SeenSet"]
+__all__ = ["GOSSIP", "Gossip", "Mesh", "MeshLink", "PeerInfo", "SeenSet"]
 
 GOSSIP: Final = "gossip"
 """Source of messages that came through libp2p's relay."""
@@ -30,7 +30,7 @@ class PeerInfo:
     agent: str
 
 
-class Link(Protocol):
+class MeshLink(Protocol):
     """A way to one other node: a libp2p peer, or a node of this process."""
 
     @property
@@ -93,7 +93,7 @@ class Mesh:
     """The peers of one node, and what it has passed on already."""
 
     def __init__(self, deliver: Callable[[Envelope], None], now_ns: Callable[[], int]) -> None:
-        self.links: dict[str, Link] = {}
+        self.links: dict[str, MeshLink] = {}
         self.gossip: Gossip | None = None
         """What passes messages to libp2p peers; None where the node takes no part in relay."""
         self._deliver = deliver

@@ -10,56 +10,56 @@ from waku.models import WakuMessage
 from waku.node.bodies import BadBase64, BadBody, base64_of, read_json, text_list
 from waku.node.envelope import relay_json
 from waku.node.errors import PublishRefused
-from waku.node.http import Answer, Request, Route, ServedNode
+from waku.node.http import Request, Response, Route, ServedNode
 from waku.node.sharding import NoShard
 
 __all__ = ["ROUTES"]
 
-_DONE: Final = Answer(200, b"")
+_DONE: Final = Response(200, b"")
 
 
-async def subscribe(node: ServedNode, request: Request) -> Answer:
+async def subscribe(node: ServedNode, request: Request) -> Response:
     """POST /messaging/v1/subscriptions."""
     return _each(request, node.messaging.subscribe, "Subscribe")
 
 
-async def unsubscribe(node: ServedNode, request: Request) -> Answer:
+async def unsubscribe(node: ServedNode, request: Request) -> Response:
     """DELETE /messaging/v1/subscriptions."""
     return _each(request, node.messaging.unsubscribe, "Unsubscribe")
 
 
-async def send(node: ServedNode, request: Request) -> Answer:
+async def send(node: ServedNode, request: Request) -> Response:
     """POST /messaging/v1/messages."""
     try:
         message = _message(read_json(request), node.options.now_ns())
     except BadBody as error:
-        return Answer.text(400, str(error))
+        return Response.text(400, str(error))
     except (BadBase64, ValueError) as error:
-        return Answer.text(400, f"Invalid message: {error}")
+        return Response.text(400, f"Invalid message: {error}")
     try:
         request_id = node.messaging.send(request.client_id, message)
     except (NoShard, PublishRefused) as error:
-        return Answer.text(500, f"Send failed: {error}")
-    return Answer.json({"requestId": request_id})
+        return Response.text(500, f"Send failed: {error}")
+    return Response.json({"requestId": request_id})
 
 
-async def send_events(node: ServedNode, request: Request) -> Answer:
+async def send_events(node: ServedNode, request: Request) -> Response:
     """GET /messaging/v1/events/send."""
-    return Answer.json([_events_json(each) for each in node.messaging.events(request.client_id)])
+    return Response.json([_events_json(each) for each in node.messaging.events(request.client_id)])
 
 
-async def events_of(node: ServedNode, request: Request) -> Answer:
+async def events_of(node: ServedNode, request: Request) -> Response:
     """GET /messaging/v1/events/send/{requestId}."""
     request_id = request.path_values[0]
     found = node.messaging.events_of(request.client_id, request_id)
     if found is None:
-        return Answer.text(404, f"No send events for requestId: {request_id}")
-    return Answer.json(_events_json(found))
+        return Response.text(404, f"No send events for requestId: {request_id}")
+    return Response.json(_events_json(found))
 
 
-async def received(node: ServedNode, request: Request) -> Answer:
+async def received(node: ServedNode, request: Request) -> Response:
     """GET /messaging/v1/events/received."""
-    return Answer.json(
+    return Response.json(
         [
             {"messageHash": f"0x{each.message_hash.hex()}", "message": relay_json(each.message)}
             for each in node.messaging.received(request.client_id)
@@ -67,22 +67,22 @@ async def received(node: ServedNode, request: Request) -> Answer:
     )
 
 
-async def options(node: ServedNode, request: Request) -> Answer:
+async def options(node: ServedNode, request: Request) -> Response:
     """OPTIONS of every messaging path."""
     return _DONE
 
 
-def _each(request: Request, act: Callable[[str | None, str], None], verb: str) -> Answer:
+def _each(request: Request, act: Callable[[str | None, str], None], verb: str) -> Response:
     """Do it topic by topic: those before one that fails stay, as on logos-delivery."""
     try:
         topics = text_list(read_json(request))
     except BadBody as error:
-        return Answer.text(400, str(error))
+        return Response.text(400, str(error))
     try:
         for topic in topics:
             act(request.client_id, topic)
     except NoShard as error:
-        return Answer.text(500, f"{verb} failed: Autosharding error: {error}")
+        return Response.text(500, f"{verb} failed: Autosharding error: {error}")
     return _DONE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from waku.node.http import Answer, Request, Route, ServedNode
+from waku.node.http import Request, Response, Route, ServedNode
 from waku.node.metrics import Sample, prometheus_text
 
 __all__ = ["CONTENT_TYPE", "ROUTES", "figures"]
@@ -14,8 +14,8 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 RELAY: Final = "/vac/waku/relay/2.0.0"
 
 
-async def metrics(node: ServedNode, request: Request) -> Answer:
-    return Answer(200, figures(node), CONTENT_TYPE)
+async def metrics(node: ServedNode, request: Request) -> Response:
+    return Response(200, figures(node), CONTENT_TYPE)
 
 
 def figures(node: ServedNode) -> bytes:

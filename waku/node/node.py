@@ -23,7 +23,7 @@ from waku.node.filter import FilterTable
 from waku.node.http import Route
 from waku.node.identity import BadAddress, check_address, new_peer_id
 from waku.node.local_services import LocalServices
-from waku.node.mesh import GOSSIP, Link, Mesh, PeerInfo
+from waku.node.mesh import GOSSIP, Mesh, MeshLink, PeerInfo
 from waku.node.messaging import Messaging
 from waku.node.metrics import Metrics
 from waku.node.options import NodeOptions
@@ -406,7 +406,7 @@ class EmbeddedNode:
         links = self._relay_links(pubsub_topic)
         return [info for link, info in links if link.key in in_mesh or isinstance(link, LocalLink)]
 
-    def _relay_links(self, pubsub_topic: str | None) -> Iterator[tuple[Link, PeerInfo]]:
+    def _relay_links(self, pubsub_topic: str | None) -> Iterator[tuple[MeshLink, PeerInfo]]:
         for link in self.mesh.links.values():
             if link.connected and (info := link.info) is not None and RELAY in info.protocols:
                 if pubsub_topic is None or link.follows(pubsub_topic):

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any, Final
 
 from waku.client import CLIENT_ID_HEADER
-from waku.node.http import HTML, JSON, TEXT, Answer, Request, Route, ServedNode
+from waku.node.http import HTML, JSON, TEXT, Request, Response, Route, ServedNode
 
 __all__ = ["ROUTES", "document"]
 
@@ -193,11 +193,11 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
     }
 
 
-async def openapi_json(node: ServedNode, request: Request) -> Answer:
-    return Answer.json(document(node.routes, node.agent))
+async def openapi_json(node: ServedNode, request: Request) -> Response:
+    return Response.json(document(node.routes, node.agent))
 
 
-async def page(node: ServedNode, request: Request) -> Answer:
+async def page(node: ServedNode, request: Request) -> Response:
     """GET /docs: one page without scripts, nothing of it from elsewhere."""
     by_tag: dict[str, list[Route]] = {}
     for route in node.routes:
@@ -207,7 +207,7 @@ async def page(node: ServedNode, request: Request) -> Answer:
         for tag, routes in by_tag.items()
     )
     html = _PAGE.format(agent=escape(node.agent), intro=_code(_INTRODUCTION), sections=sections)
-    return Answer(200, html.encode(), HTML)
+    return Response(200, html.encode(), HTML)
 
 
 def _operation(route: Route) -> dict[str, Any]:
@@ -291,10 +291,10 @@ ul {{ margin: .2rem 0; font-size: .9rem }}
 """
 
 
-async def what_it_is(node: ServedNode, request: Request) -> Answer:
+async def what_it_is(node: ServedNode, request: Request) -> Response:
     """GET /: a person that opens the address, or a probe, learns what it reached."""
     what = f"This is a Waku node, {node.agent}. /docs describes its REST API, /health its state."
-    return Answer.text(200, what + "\n")
+    return Response.text(200, what + "\n")
 
 
 ROUTES: Final = (

@@ -16,17 +16,17 @@ from waku.node.bodies import (
 )
 from waku.node.envelope import relay_json
 from waku.node.errors import PublishRefused, RelayFull, StoreUnavailable
-from waku.node.http import NOT_FOUND, OK, Answer, Request, Route, ServedNode
+from waku.node.http import NOT_FOUND, OK, Request, Response, Route, ServedNode
 from waku.node.sharding import NoShard
 from waku.topics import InvalidTopic, PubsubTopic
 
 __all__ = ["ROUTES"]
 
 
-async def subscribe(node: ServedNode, request: Request) -> Answer:
+async def subscribe(node: ServedNode, request: Request) -> Response:
     """POST /relay/v1/subscriptions."""
     topics = _pubsub_topics(request)
-    if isinstance(topics, Answer):
+    if isinstance(topics, Response):
         return topics
     client = node.clients.get(request.client_id)
     for topic in topics:
@@ -35,10 +35,10 @@ async def subscribe(node: ServedNode, request: Request) -> Answer:
     return OK
 
 
-async def unsubscribe(node: ServedNode, request: Request) -> Answer:
+async def unsubscribe(node: ServedNode, request: Request) -> Response:
     """DELETE /relay/v1/subscriptions."""
     topics = _pubsub_topics(request)
-    if isinstance(topics, Answer):
+    if isinstance(topics, Response):
         return topics
     client = node.clients.get(request.client_id)
     for topic in topics:
@@ -47,30 +47,30 @@ async def unsubscribe(node: ServedNode, request: Request) -> Answer:
     return OK
 
 
-async def messages(node: ServedNode, request: Request) -> Answer:
+async def messages(node: ServedNode, request: Request) -> Response:
     """GET /relay/v1/messages/{pubsubTopic}."""
     client = node.clients.get(request.client_id)
     return _messages(client.relay_cache.take_pubsub(request.path_values[0]), NOT_FOUND)
 
 
-async def publish(node: ServedNode, request: Request) -> Answer:
+async def publish(node: ServedNode, request: Request) -> Response:
     """POST /relay/v1/messages/{pubsubTopic}."""
     try:
         message = relay_message(read_json(request))
         node.publish(request.path_values[0], message)
     except NoBody:
-        return Answer.text(400, "")
+        return Response.text(400, "")
     except (BadBody, BadBase64) as error:
-        return Answer.text(400, str(error))
+        return Response.text(400, str(error))
     except PublishRefused as error:
         return _not_published(error)
     return OK
 
 
-async def auto_subscribe(node: ServedNode, request: Request) -> Answer:
+async def auto_subscribe(node: ServedNode, request: Request) -> Response:
     """POST /relay/v1/auto/subscriptions."""
     topics = _content_topics(node, request, "Subscribe")
-    if isinstance(topics, Answer):
+    if isinstance(topics, Response):
         return topics
     client = node.clients.get(request.client_id)
     for topic in topics:
@@ -79,10 +79,10 @@ async def auto_subscribe(node: ServedNode, request: Request) -> Answer:
     return OK
 
 
-async def auto_unsubscribe(node: ServedNode, request: Request) -> Answer:
+async def auto_unsubscribe(node: ServedNode, request: Request) -> Response:
     """DELETE /relay/v1/auto/subscriptions."""
     topics = _content_topics(node, request, "Unsubscribe")
-    if isinstance(topics, Answer):
+    if isinstance(topics, Response):
         return topics
     client = node.clients.get(request.client_id)
     for topic in topics:
@@ -91,71 +91,71 @@ async def auto_unsubscribe(node: ServedNode, request: Request) -> Answer:
     return OK
 
 
-async def auto_messages(node: ServedNode, request: Request) -> Answer:
+async def auto_messages(node: ServedNode, request: Request) -> Response:
     """GET /relay/v1/auto/messages/{contentTopic}."""
     topic = request.path_values[0]
     client = node.clients.get(request.client_id)
-    return _messages(client.relay_cache.take_content(topic), Answer.text(404, topic))
+    return _messages(client.relay_cache.take_content(topic), Response.text(404, topic))
 
 
-async def auto_publish(node: ServedNode, request: Request) -> Answer:
+async def auto_publish(node: ServedNode, request: Request) -> Response:
     """POST /relay/v1/auto/messages."""
     try:
         message = relay_message(read_json(request))
     except (NoBody, BadBase64):
-        return Answer.text(400, "")
+        return Response.text(400, "")
     except BadBody as error:
-        return Answer.text(400, str(error))
+        return Response.text(400, str(error))
     if node.options.static_sharding:
-        return Answer.text(400, "Failed to publish. Autosharding is disabled")
+        return Response.text(400, "Failed to publish. Autosharding is disabled")
     try:
         node.publish(node.shard_for(message.content_topic), message, unfollowed=True)
     except NoShard as error:
-        return Answer.text(400, f"Failed to publish. Autosharding error: {error}")
+        return Response.text(400, f"Failed to publish. Autosharding error: {error}")
     except PublishRefused as error:
         return _not_published(error)
     return OK
 
 
-async def options(node: ServedNode, request: Request) -> Answer:
+async def options(node: ServedNode, request: Request) -> Response:
     """OPTIONS of every relay path: what a browser asks before a request across origins."""
     return OK
 
 
-def _not_published(error: PublishRefused) -> Answer:
+def _not_published(error: PublishRefused) -> Response:
     status = 503 if isinstance(error, StoreUnavailable | RelayFull) else 400
-    return Answer.text(status, f"Failed to publish: {error}")
+    return Response.text(status, f"Failed to publish: {error}")
 
 
-def _messages(found: list[WakuMessage] | None, unknown: Answer) -> Answer:
-    return unknown if found is None else Answer.json([relay_json(message) for message in found])
+def _messages(found: list[WakuMessage] | None, unknown: Response) -> Response:
+    return unknown if found is None else Response.json([relay_json(message) for message in found])
 
 
-def _pubsub_topics(request: Request) -> list[str] | Answer:
+def _pubsub_topics(request: Request) -> list[str] | Response:
     try:
         topics = text_list(read_json(request))
     except NoBody:
-        return Answer.text(400, "")
+        return Response.text(400, "")
     except BadBody as error:
-        return Answer.text(400, str(error))
+        return Response.text(400, str(error))
     invalid = [topic for topic in topics if not _is_static_shard(topic)]
     if invalid:
         listed = ", ".join(json.dumps(topic, ensure_ascii=False) for topic in invalid)
-        return Answer.text(400, f"Invalid pubsub topic(s): @[{listed}]")
+        return Response.text(400, f"Invalid pubsub topic(s): @[{listed}]")
     return topics
 
 
-def _content_topics(node: ServedNode, request: Request, verb: str) -> list[str] | Answer:
+def _content_topics(node: ServedNode, request: Request, verb: str) -> list[str] | Response:
     try:
         topics = text_list(read_json(request))
     except BadBody as error:
-        return Answer.text(400, str(error))
+        return Response.text(400, str(error))
     if not node.options.static_sharding:
         try:
             for topic in topics:
                 node.shard_for(topic)
         except NoShard as error:
-            return Answer.text(500, f"{verb} failed:Autosharding error: {error}")
+            return Response.text(500, f"{verb} failed:Autosharding error: {error}")
     return topics
 
 

@@ -21,7 +21,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from waku.node.app import App
-from waku.node.connections import Connections
+from waku.node.connections import HttpConnections
 from waku.node.errors import CannotListen
 from waku.node.listening import already_bound, listening_socket
 from waku.node.node import EmbeddedNode
@@ -178,7 +178,7 @@ async def _serve(
         server_header=False,
         date_header=False,
         timeout_graceful_shutdown=GRACE_S,
-        http=Connections(node.options).protocol,  # type: ignore[arg-type]
+        http=HttpConnections(node.options).protocol,  # type: ignore[arg-type]
         ws="none",  # the REST API has none; uvicorn would offer it where `websockets` is installed
         backlog=BACKLOG,
     )

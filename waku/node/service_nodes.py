@@ -11,8 +11,8 @@ import anyio
 
 from waku.node.envelope import Envelope
 from waku.node.filter import FilterTable, in_requests
-from waku.node.host import Host
-from waku.node.mesh import Link
+from waku.node.host import ServiceHost
+from waku.node.mesh import MeshLink
 from waku.node.protocols import FILTER, LEGACY_LIGHTPUSH, LIGHTPUSH, STORE
 from waku.node.services import (
     RemoteServices,
@@ -53,7 +53,7 @@ class ServiceNodes:
         ValueError: a service that there is not.
     """
 
-    def __init__(self, node: Host, named: Mapping[ServiceKind, str]) -> None:
+    def __init__(self, node: ServiceHost, named: Mapping[ServiceKind, str]) -> None:
         for kind in named:
             if kind not in SERVED:
                 names = "filter, lightpush or store"
@@ -62,7 +62,7 @@ class ServiceNodes:
         self._named = dict(named)
         self.subscriptions: Final = FilterTable(node.options.now_ns)
         """What our clients want of peers that serve filter."""
-        self._carrier: Link | None = None
+        self._carrier: MeshLink | None = None
         """The link to the peer that pushes them."""
 
     async def run(self) -> None:
@@ -113,7 +113,7 @@ class ServiceNodes:
         if is_expected and self._node.is_publishable(envelope.message):
             self.subscriptions.deliver(envelope)
 
-    def link_up(self, link: Link) -> None:
+    def link_up(self, link: MeshLink) -> None:
         """Renew our clients' subscriptions at a peer that has come or come back."""
         if link not in self._links("filter"):
             return
@@ -121,7 +121,7 @@ class ServiceNodes:
             self._carrier = None
             self._carry(link)
 
-    def link_down(self, link: Link) -> None:
+    def link_down(self, link: MeshLink) -> None:
         """Have another peer push what the one that is gone pushed."""
         others = self._links("filter")
         if link is self._carrier and others and others[0].connected:
@@ -134,7 +134,7 @@ class ServiceNodes:
         if criteria and isinstance(carrier, RemoteServices):
             self._node.start_soon(partial(carrier.forget, criteria))
 
-    def _links(self, kind: ServiceKind, peer_id: str | None = None) -> list[Link]:
+    def _links(self, kind: ServiceKind, peer_id: str | None = None) -> list[MeshLink]:
         """The links to the nodes to ask for a service, connected ones first."""
         wanted = peer_id or self._named.get(kind)
         known = self._node.mesh.links.values()
@@ -143,7 +143,7 @@ class ServiceNodes:
             links = [link for link in known if link.key == wanted]  # it refuses in nwaku's words
         return sorted(links, key=lambda link: (not link.connected, link is not self._carrier))
 
-    def _carry(self, link: Link) -> None:
+    def _carry(self, link: MeshLink) -> None:
         """Have another node push what our clients want, if there is anything."""
         if link is self._carrier or (self._carrier is not None and not link.connected):
             return
@@ -151,7 +151,7 @@ class ServiceNodes:
         if self.subscriptions.criteria and isinstance(link.services, RemoteServices):
             self._node.start_soon(partial(self._renew, link, link.services))
 
-    async def _check(self, carrier: Link) -> None:
+    async def _check(self, carrier: MeshLink) -> None:
         services = carrier.services
         if isinstance(services, RemoteServices):
             try:
@@ -160,7 +160,7 @@ class ServiceNodes:
                 _log.info("%s has forgotten filter subscriptions: %s", carrier.key, refusal)
                 await self._renew(carrier, services)
 
-    async def _renew(self, link: Link, services: RemoteServices) -> None:
+    async def _renew(self, link: MeshLink, services: RemoteServices) -> None:
         while link is self._carrier and link.connected:
             try:
                 for part in in_requests(list(self.subscriptions.criteria)):
@@ -171,5 +171,5 @@ class ServiceNodes:
                 await anyio.sleep(RENEW_S)
 
 
-def _offers(link: Link, kind: ServiceKind) -> bool:
+def _offers(link: MeshLink, kind: ServiceKind) -> bool:
     return link.info is not None and not set(SERVED[kind]).isdisjoint(link.info.protocols)

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery
 from waku.node.envelope import relay_json
 from waku.node.errors import DialFailed
-from waku.node.http import Answer, Request, Route, ServedNode
+from waku.node.http import Request, Response, Route, ServedNode
 from waku.node.identity import BadAddress, check_address
 from waku.node.lightpush_api import NO_SERVICE
 from waku.node.services import ServiceRefused
@@ -30,14 +30,14 @@ class BadParameter(ValueError):
     """A parameter cannot be read; the message is nwaku's."""
 
 
-async def messages(node: ServedNode, request: Request) -> Answer:
+async def messages(node: ServedNode, request: Request) -> Response:
     """GET /store/v3/messages."""
     try:
         query = _read_query(request.query)
         address = request.query.get("peerAddr", "")
         peer_id = _peer_id(address)
     except BadParameter as error:
-        return Answer.text(400, str(error))
+        return Response.text(400, str(error))
     if peer_id is None and node.archive is not None:
         return await _own_page(node, query)
     if peer_id is not None and peer_id not in (node.peer_id, *node.mesh.peers()):
@@ -46,35 +46,35 @@ async def messages(node: ServedNode, request: Request) -> Answer:
     services = node.service_nodes.find("store", peer_id)
     if services is None:
         if peer_id is None:
-            return Answer.text(412, NO_SERVICE)
+            return Response.text(412, NO_SERVICE)
         return _refused_inside(504, f"PEER_DIAL_FAILURE: {peer_id}")
     try:
-        return Answer.json(_page_json(await services.query(query), secrets.token_hex(10)))
+        return Response.json(_page_json(await services.query(query), secrets.token_hex(10)))
     except ServiceRefused as refusal:
         if refusal.status == 429:
-            return Answer.text(429, "Request rate limit reached")
+            return Response.text(429, "Request rate limit reached")
         if refusal.status == 500:
-            return Answer.text(500, refusal.description)
+            return Response.text(500, refusal.description)
         return _refused_inside(refusal.status, refusal.description)
 
 
-async def legacy_messages(node: ServedNode, request: Request) -> Answer:
+async def legacy_messages(node: ServedNode, request: Request) -> Response:
     """GET /store/v1/messages: as on nwaku, the legacy store is not mounted."""
-    return Answer.text(412, NO_SERVICE)
+    return Response.text(412, NO_SERVICE)
 
 
-async def _own_page(node: ServedNode, query: StoreQuery) -> Answer:
+async def _own_page(node: ServedNode, query: StoreQuery) -> Response:
     try:
-        return Answer.json(_page_json(await node.services.query(query), ""))
+        return Response.json(_page_json(await node.services.query(query), ""))
     except ServiceRefused as refusal:
         if refusal.status == 400:
-            return Answer.text(400, refusal.description)
-        return Answer.text(500, f"error in handleSelfStoreRequest: {refusal.description}")
+            return Response.text(400, refusal.description)
+        return Response.text(500, f"error in handleSelfStoreRequest: {refusal.description}")
 
 
-def _refused_inside(status: int, description: str) -> Answer:
+def _refused_inside(status: int, description: str) -> Response:
     # The status of the protocol, inside an answer that is 200: as nwaku has it.
-    return Answer.json(
+    return Response.json(
         {"requestId": "", "statusCode": status, "statusDesc": description, "messages": []}
     )
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     FilterKind: TypeAlias = pb.FilterSubscribeRequest.FilterSubscribeType.ValueType
 
 __all__ = [
-    "Answer",
     "FilterRequest",
     "Metadata",
+    "ResponseStatus",
     "decode_answer",
     "decode_light_push_2_answer",
     "decode_message",
@@ -63,7 +63,7 @@ class Metadata:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResponseStatus:
     """The status of a request, in the protocol's numbers, which resemble those of HTTP."""
 
     request_id: str
@@ -131,14 +131,14 @@ def encode_filter_request(
     ).SerializeToString()
 
 
-def decode_answer(data: bytes) -> Answer:
+def decode_answer(data: bytes) -> ResponseStatus:
     """Read an answer of light push v3 or of filter, whose fields are the same.
 
     Raises:
         InvalidInput: not an answer.
     """
     message = parse(pb.LightpushResponse, data)
-    return Answer(
+    return ResponseStatus(
         message.request_id, message.status_code, message.status_desc, message.relay_peer_count
     )
 
@@ -184,14 +184,14 @@ def encode_store_query(request_id: str, query: StoreQuery) -> bytes:
     ).SerializeToString()
 
 
-def decode_store_answer(data: bytes) -> tuple[Answer, StorePage]:
+def decode_store_answer(data: bytes) -> tuple[ResponseStatus, StorePage]:
     """Read an answer of Store v3: its status, and the page, empty where the status is bad.
 
     Raises:
         InvalidInput: no answer, a hash or cursor that is not 32 bytes, or too many messages.
     """
     message = parse(pb.StoreQueryResponse, data)
-    answer = Answer(message.request_id, message.status_code, message.status_desc)
+    answer = ResponseStatus(message.request_id, message.status_code, message.status_desc)
     if answer.status != OK:
         return answer, StorePage(())
     if len(message.messages) > MAX_PAGE_ENTRIES:
@@ -209,7 +209,7 @@ def encode_peer_exchange_query(count: int) -> bytes:
     return pb.PeerExchangeRpc(query=pb.PeerExchangeQuery(num_peers=count)).SerializeToString()
 
 
-def decode_peer_exchange_answer(data: bytes) -> tuple[Answer, list[bytes]]:
+def decode_peer_exchange_answer(data: bytes) -> tuple[ResponseStatus, list[bytes]]:
     """Read an answer of peer exchange: its status, and node records, which are not checked here.
 
     Nodes before 2025 send no status; what they send counts as 200.
@@ -224,7 +224,9 @@ def decode_peer_exchange_answer(data: bytes) -> tuple[Answer, list[bytes]]:
     status = response.status_code if response.HasField("status_code") else OK
     if len(response.peer_infos) > MAX_EXCHANGED_PEERS:
         raise InvalidInput(f"an answer with {len(response.peer_infos)} peers")
-    return Answer("", status, response.status_desc), [info.enr for info in response.peer_infos]
+    return ResponseStatus("", status, response.status_desc), [
+        info.enr for info in response.peer_infos
+    ]
 
 
 def _entry(item: pb.WakuMessageKeyValue) -> StoreEntry:

@@ -10,7 +10,7 @@ from typing import Final
 from waku import _failures, errors
 from waku.errors import WakuError
 
-from .codec import Answer
+from .codec import ResponseStatus
 
 __all__ = ["refusal"]
 
@@ -25,12 +25,12 @@ _BY_STATUS: Final[dict[int, type[WakuError]]] = {
 _RLN_WORDS: Final = ("rln", "rate limit proof", "rate_limit_proof")
 
 
-def refusal(call: str, answer: Answer) -> WakuError:
+def refusal(call: str, answer: ResponseStatus) -> WakuError:
     """Return the error for an answer whose status is not 200."""
     return _class_for(answer)(call, status=answer.status, detail=answer.text)
 
 
-def _class_for(answer: Answer) -> _failures.ErrorClass:
+def _class_for(answer: ResponseStatus) -> _failures.ErrorClass:
     said = answer.text.lower()
     # T16: a cursor that is gone is 300 or 400, by the family.
     if "cursor" in said:

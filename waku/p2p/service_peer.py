@@ -21,11 +21,11 @@ from waku.libp2p import (
     PeerViolation,
     StreamClosed,
 )
-from waku.libp2p.driver import Link, PeerInfo, identify, ping
+from waku.libp2p.driver import IdentifiedPeer, Link, identify, ping
 from waku.models import LightPushAnswer, StorePage, StoreQuery, WakuMessage
 
 from . import codec
-from .codec import OK, Answer, FilterRequest, Metadata
+from .codec import OK, FilterRequest, Metadata, ResponseStatus
 from .protocols import (
     FILTER_SUBSCRIBE,
     LIGHT_PUSH_2,
@@ -57,7 +57,7 @@ class ServicePeer:
         self,
         link: Link,
         *,
-        info: PeerInfo,
+        info: IdentifiedPeer,
         metadata: Metadata | None,
         timeout_ms: int,
         max_message_bytes: int = MAX_MESSAGE_BYTES,
@@ -162,7 +162,7 @@ class ServicePeer:
         data = await self._ask("store", Load(STORE_3), request, self._max_page_bytes)
         page = StorePage(())
 
-        def decode(data: bytes) -> Answer:
+        def decode(data: bytes) -> ResponseStatus:
             nonlocal page
             answer, page = codec.decode_store_answer(data)
             return answer
@@ -183,7 +183,7 @@ class ServicePeer:
         data = await self._ask("peer_exchange", load, request, MAX_ANSWER_BYTES)
         records: list[bytes] = []
 
-        def decode(data: bytes) -> Answer:
+        def decode(data: bytes) -> ResponseStatus:
             nonlocal records
             answer, records = codec.decode_peer_exchange_answer(data)
             return answer
@@ -215,8 +215,8 @@ class ServicePeer:
         return data
 
     def _checked(
-        self, call: str, request_id: str, data: bytes, decode: Callable[[bytes], Answer]
-    ) -> Answer:
+        self, call: str, request_id: str, data: bytes, decode: Callable[[bytes], ResponseStatus]
+    ) -> ResponseStatus:
         try:
             answer = decode(data)
         except InvalidInput as error:
@@ -274,9 +274,9 @@ def _translated(call: str, timeout_ms: int) -> Iterator[None]:
         raise errors.BadAnswer(call, detail=str(error)) from error
 
 
-def _legacy_answer(data: bytes) -> Answer:
+def _legacy_answer(data: bytes) -> ResponseStatus:
     request_id, success, text = codec.decode_light_push_2_answer(data)
-    return Answer(request_id, OK if success else LEGACY_REFUSAL, text)
+    return ResponseStatus(request_id, OK if success else LEGACY_REFUSAL, text)
 
 
 def _listed(shards: frozenset[int]) -> str:

@@ -13,7 +13,7 @@ from waku.libp2p.errors import InvalidInput
 from waku.models import StorePage, StoreQuery, WakuMessage
 
 from . import waku_libp2p_pb2 as pb
-from .codec import Answer, FilterRequest, from_proto, parse, to_proto
+from .codec import FilterRequest, ResponseStatus, from_proto, parse, to_proto
 from .protocols import MAX_CONTENT_TOPICS
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def decode_peer_exchange_query(data: bytes) -> int:
     return rpc.query.num_peers
 
 
-def encode_answer(answer: Answer) -> bytes:
+def encode_answer(answer: ResponseStatus) -> bytes:
     """An answer of light push v3 or of filter, whose fields are the same."""
     return pb.LightpushResponse(
         request_id=answer.request_id,
@@ -160,7 +160,7 @@ def encode_push(pubsub_topic: str, message: WakuMessage) -> bytes:
     ).SerializeToString()
 
 
-def encode_store_answer(answer: Answer, page: StorePage) -> bytes:
+def encode_store_answer(answer: ResponseStatus, page: StorePage) -> bytes:
     """An answer of Store v3; the page is empty where the status is bad."""
     response = pb.StoreQueryResponse(
         request_id=answer.request_id,
@@ -177,7 +177,7 @@ def encode_store_answer(answer: Answer, page: StorePage) -> bytes:
     return response.SerializeToString()
 
 
-def encode_peer_exchange_answer(answer: Answer, records: Iterable[bytes]) -> bytes:
+def encode_peer_exchange_answer(answer: ResponseStatus, records: Iterable[bytes]) -> bytes:
     """An answer of peer exchange: its status, and node records."""
     response = pb.PeerExchangeResponse(
         peer_infos=[pb.PeerInfo(enr=record) for record in records],

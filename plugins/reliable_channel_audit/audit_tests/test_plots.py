@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reliable_channel_audit.plots import Line, Panel, PlotsUnavailable, draw
+from reliable_channel_audit.plots import Curve, Panel, PlotsUnavailable, draw
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 ROWS = [
@@ -16,8 +16,8 @@ ROWS = [
         Panel(
             f"{loss} % lost",
             [
-                Line("one", [(2, 0.0), (10, 3.0), (1000, 40.0)], spread=[(10, 2.0, 4.0)]),
-                Line("other", [(2, 5.0)], colour=1, dashes="dashed", absent=[10, 1000]),
+                Curve("one", [(2, 0.0), (10, 3.0), (1000, 40.0)], spread=[(10, 2.0, 4.0)]),
+                Curve("other", [(2, 5.0)], colour=1, dashes="dashed", absent=[10, 1000]),
             ],
             "participants",
             "seconds",
@@ -27,7 +27,7 @@ ROWS = [
         )
         for loss in (0, 40)
     ],
-    [Panel("shares", [Line("one", [(0.0, 0.5), (0.4, 0.25)])], y_label="share")],
+    [Panel("shares", [Curve("one", [(0.0, 0.5), (0.4, 0.25)])], y_label="share")],
 ]
 IN_ANOTHER_PROCESS = """
 import sys

@@ -67,12 +67,26 @@ def judge(
     compared, false = compare_messages(
         context, deliveries, facts[Outcome], facts[Acknowledgement], facts[Orphan]
     )
+    compared.findings += [*invented(false, facts[Dispatch]), *unequal_logs(lives, deliveries)]
+    verdict = concluded(facts, context, compared, participants=participants)
+    verdict.messages = len({(each.channel_id, each.message_id) for each in deliveries})
+    verdict.deliveries = len(deliveries)
+    return verdict
+
+
+def concluded(
+    facts: defaultdict[type, list[Any]],
+    context: Context,
+    compared: Compared,
+    *,
+    participants: int,
+) -> Verdict:
+    """The verdict, from what participants show by themselves and what comparing them shows."""
+    lives = context.lives
     broken, first = counted(
         [
             *facts[Finding],
             *compared.findings,
-            *invented(false, facts[Dispatch]),
-            *unequal_logs(lives, deliveries),
             *twice_at_a_time(lives),
             *clocks_apart(lives, context.offsets),
         ]
@@ -81,8 +95,6 @@ def judge(
         participants=participants,
         lives=len(lives),
         logs=len({(life.channel_id, life.log_digest) for life in lives}),
-        messages=len({(each.channel_id, each.message_id) for each in deliveries}),
-        deliveries=len(deliveries),
         on_the_way=compared.on_the_way,
         behind=behind(compared),
         clocks=context.clocks,

@@ -10,7 +10,7 @@ import re
 import zlib
 from codecs import BOM_UTF8
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,13 +19,14 @@ from itertools import islice
 from os import SEEK_END
 from pathlib import Path
 from sys import maxsize
+from types import MappingProxyType
 from typing import IO, Any, Final, NamedTuple, cast
 
 from reliable_channel.config import flat
 from reliable_channel.options import ChannelOptions
 from reliable_channel.spi import JOURNAL_FORMAT, Unpacker
 
-from .lines import CONTINUED, OPENED, SET_ASIDE, Line, line_of, set_aside
+from .lines import CLOSED, CONTINUED, OPENED, SET_ASIDE, Line, line_of, set_aside
 from .verdict import SetAside
 
 ZSTANDARD: Final[Any] = import_module("zstandard") if find_spec("zstandard") else None
@@ -113,12 +114,19 @@ class Group(NamedTuple):
         return [SetAside(str(path), why, 0, 0) for path in self.unknown] + self.copies
 
 
-def group_of(files: Iterable[Path]) -> Group:
-    """Find out whose journals the files are; of files with the same lines one is read."""
+Opened = tuple[str, str, int]
+"""Channel and participant of a journal, and when it begins."""
+
+
+def group_of(
+    files: Iterable[Path], opened_by: Mapping[Path, Opened] = MappingProxyType({})
+) -> Group:
+    """Find out whose journals the files are, as far as it is not known (`opened_by`); of files with
+    the same lines one is read."""
     known: defaultdict[tuple[str, str], list[tuple[int, Path]]] = defaultdict(list)
     unknown = []
     for path in files:
-        opened = _first_opened(path)
+        opened = opened_by.get(path) or _first_opened(path)
         if opened is None:
             unknown.append(path)
         else:
@@ -128,7 +136,7 @@ def group_of(files: Iterable[Path]) -> Group:
         Participant(
             channel_id,
             participant_id,
-            tuple(map(str, _in_order(found))),
+            tuple(map(str, in_order(found))),
             sum(path.stat().st_size for _, path in found),
         )
         for (channel_id, participant_id), found in sorted(known.items())
@@ -201,7 +209,7 @@ def _opened_line(path: Path) -> Line | None:
     return None
 
 
-def _in_order(found: Sequence[tuple[int, Path]]) -> list[Path]:
+def in_order(found: Sequence[tuple[int, Path]]) -> list[Path]:
     """Files by when they begin; parts of one journal by their numbers, even if the clock was set
     back."""
     began: dict[str, int] = {}
@@ -359,6 +367,16 @@ def texts(file: IO[bytes]) -> Iterator[bytes | Line]:
         yield set_aside(f"longer than {MAX_LINE_BYTES} bytes")
 
 
+def is_closed(path: Path) -> bool:
+    """True if a journal file is not written any more: a part, packed, or with an end."""
+    if path.suffix in PACKED or _PART.fullmatch(path.name) is not None:
+        return True
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, SEEK_END) - TAIL_BYTES))
+        *_, last = file.read().rstrip().rpartition(b"\n")
+    return CLOSED.encode() in last
+
+
 def end_of_lines(path: Path) -> int:
     """How many bytes of a file are whole lines, while it is written."""
     with path.open("rb") as file:
@@ -393,7 +411,7 @@ def opened_file(path: Path) -> IO[bytes]:
     return BufferedReader(unpacking.stream_reader(packed, read_across_frames=True, closefd=True))
 
 
-def _first_opened(path: Path) -> tuple[str, str, int] | None:
+def _first_opened(path: Path) -> Opened | None:
     """Channel and participant of the first session that can be read, and when it began; of another
     version, those of the first at all, so that its lines are counted."""
     found = None

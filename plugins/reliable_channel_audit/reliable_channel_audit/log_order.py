@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from itertools import pairwise, repeat
+from typing import Final, NamedTuple
+
+Entry = tuple[int, str, str, bytes]
+"""Fields of `Landed`."""
+HOUR_MS: Final = 3_600_000
+_SUM_BYTES: Final = 16
+_SUMS: Final = 1 << 8 * _SUM_BYTES
 
 
 class Landed(NamedTuple):
@@ -89,13 +97,65 @@ class LogOrder:
         self.entries = [entry for entry in self.entries if entry.message_id != message_id]
 
     def digest(self) -> str:
-        """Hex sha256 of all entries in order."""
-        total = sha256()
-        for lamport_timestamp, message_id, sender_id, content_sha256 in self.entries:
-            text = f"{lamport_timestamp} {len(message_id)} {message_id} {sender_id}\0".encode()
-            total.update(text)
-            total.update(content_sha256)
-        return total.hexdigest()
+        """Hex digest of all entries, and of their order if that is not the one of `Landed.key`."""
+        if all(one.key <= other.key for one, other in pairwise(self.entries)):
+            return digest_of(hours_of(self.entries, repeat(0)))
+        return sha256(b"".join(map(_entry_digest, self.entries))).hexdigest()
+
+
+class Hour(NamedTuple):
+    """Messages of a log by an hour of their Lamport timestamps. Logs with the same messages have
+    equal `entries` and `total`, in any order."""
+
+    entries: int
+    total: int
+    """Sum of their digests, modulo 2 ** 128."""
+    first_ms: int
+    """When the first of them entered."""
+    last_ms: int
+
+    def __add__(self, other: Hour) -> Hour:  # type: ignore[override]
+        return Hour(
+            self.entries + other.entries,
+            (self.total + other.total) % _SUMS,
+            min(self.first_ms, other.first_ms),
+            max(self.last_ms, other.last_ms),
+        )
+
+
+def hours_of(entries: Iterable[Entry], at_ms: Iterable[int]) -> dict[int, Hour]:
+    """Entries that entered the log at these times, by the begin of their hour (ms)."""
+    times: defaultdict[int, list[int]] = defaultdict(list)
+    totals: defaultdict[int, int] = defaultdict(int)
+    for entry, entered_ms in zip(entries, at_ms, strict=False):
+        hour_ms = entry[0] - entry[0] % HOUR_MS
+        times[hour_ms].append(entered_ms)
+        totals[hour_ms] += int.from_bytes(_entry_digest(entry)[:_SUM_BYTES])
+    return {
+        hour_ms: Hour(len(found), totals[hour_ms] % _SUMS, min(found), max(found))
+        for hour_ms, found in times.items()
+    }
+
+
+def together(one: Mapping[int, Hour], other: Mapping[int, Hour]) -> dict[int, Hour]:
+    """The hours of a log of which both have other messages."""
+    return {
+        **one,
+        **{at: one[at] + hour if at in one else hour for at, hour in other.items()},
+    }
+
+
+def digest_of(hours: Mapping[int, Hour]) -> str:
+    """Hex digest of a log that is in order."""
+    entries = sum(hour.entries for hour in hours.values())
+    total = sum(hour.total for hour in hours.values()) % _SUMS
+    return f"{total:032x}-{entries}"
+
+
+def _entry_digest(entry: Entry) -> bytes:
+    lamport_timestamp, message_id, sender_id, content_sha256 = entry
+    text = f"{lamport_timestamp} {len(message_id)} {message_id} {sender_id}\0".encode()
+    return sha256(text + content_sha256).digest()
 
 
 def first_difference(one: Sequence[str], other: Sequence[str]) -> int | None:

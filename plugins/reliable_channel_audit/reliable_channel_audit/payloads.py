@@ -22,8 +22,8 @@ from reliable_channel.segmentation import (
     PayloadReassembled,
     Reassembler,
     ReassemblyLimits,
-    SegmentDiscarded,
     SegmentOutcome,
+    SegmentRefused,
     SegmentSet,
     SegmentSetDropped,
     sniff,
@@ -105,7 +105,7 @@ def join(
             yield (*whose, [message_id], lamport_timestamp, None, 1, 1, content, None)
             continue
         for outcome in reassembler.add(sender_id, segment, 0, token):
-            if isinstance(outcome, SegmentDiscarded):
+            if isinstance(outcome, SegmentRefused):
                 if outcome.reason is not DiscardReason.PARITY_IGNORED:
                     why = f"{outcome.reason.value}: {outcome.detail}"
                     needed = segment.data_segment_count

@@ -57,7 +57,7 @@ class PlotsUnavailable(ReliableChannelError):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Curve:
     """A curve; lines with the same label are one entry of the legend and should look alike."""
 
     label: str
@@ -75,7 +75,7 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class Panel:
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[Curve]
     x_label: str = ""
     y_label: str = ""
     x_scale: Scale = "linear"
@@ -195,7 +195,7 @@ def _one_scale(row: Sequence[Panel], axes_row: Sequence["Axes"]) -> None:
         axes_row[0].set_ylim(bottom=min(0, *heights, 0))
 
 
-def _legend(figure: "Figure", lines: Sequence[Line] | Any, in_a_row: int) -> None:
+def _legend(figure: "Figure", lines: Sequence[Curve] | Any, in_a_row: int) -> None:
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], **_look(line)) for line in lines]
@@ -204,7 +204,7 @@ def _legend(figure: "Figure", lines: Sequence[Line] | Any, in_a_row: int) -> Non
         figure.legend(handles=handles, loc="lower left", **shape)
 
 
-def _look(line: Line) -> dict[str, Any]:
+def _look(line: Curve) -> dict[str, Any]:
     return {
         "label": line.label,
         "color": _colour(line),
@@ -214,7 +214,7 @@ def _look(line: Line) -> dict[str, Any]:
     }
 
 
-def _colour(line: Line) -> str:
+def _colour(line: Curve) -> str:
     return COLOURS[line.colour % len(COLOURS)]
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = {
     "journals": "Print whether a channel kept its promises, from journals of its participants.",
+    "ingest": "Keep what closed journals say as Parquet files, and judge them with the open ones.",
     "store": "Print what a Store alone shows of a channel, without anybody's journal.",
     "archive": "Keep what a Store has as files, each message once.",
     "compare": "Compare delivery rate, latency, holes and repairs of runs, scenarios and "

@@ -31,7 +31,7 @@ from .page import (
     section,
     worst_participants,
 )
-from .plots import Line, Panel, PlotsUnavailable, draw
+from .plots import Curve, Panel, PlotsUnavailable, draw
 from .schemas import FINDING
 from .sources.batches import arrow_schema
 from .timeline import TimeBucket
@@ -218,7 +218,7 @@ def _dag(facts: DataFrame, said: DataFrame, directory: Path, begin_ms: int, end_
 def _delays(counted: DataFrame) -> str:
     """The share of deliveries of each way that took no longer than so many seconds, drawn."""
     lines = [
-        Line(
+        Curve(
             row.way,
             [
                 (max(delay_ms, 1) / 1000, share)

@@ -26,7 +26,7 @@ HEADS_OF_SYNC: Final = 8
 HEADS: Final = Table("heads", (("message_id", "TEXT"),))
 
 
-class Heads(CausalTail):
+class CausalFrontier(CausalTail):
     """The heads of a log, the newest of it, and what no participant has acknowledged yet.
 
     Heads alone acknowledge one message of a stream, as each refers to the one before.

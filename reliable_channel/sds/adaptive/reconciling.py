@@ -147,7 +147,7 @@ class ReconcilingReceiver(TunedReceiver):
         else:
             # What it says beside its content is over, and where it is rebuilt its author never
             # said it.
-            self._heads.heard(message.causal_ids, message.sender_id)
+            self._frontier.heard(message.causal_ids, message.sender_id)
 
     def _news(self, message: Message, missing_for_ms: int | None) -> SyncTrigger:
         if self._bundled_by is None:

@@ -19,7 +19,7 @@ from ..sending import Sender
 from ..state import ChannelState, Setup, Timing
 from ..sweeps import Sweeps
 from ..sync import SyncTrigger
-from .causal_frontier import HEADS, Heads
+from .causal_frontier import HEADS, CausalFrontier
 from .tuner import Tuner
 
 
@@ -27,7 +27,7 @@ class TunedState(ChannelState):
     """The tables of a participant, and what was measured."""
 
     tuner: Tuner
-    heads: Heads
+    frontier: CausalFrontier
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -47,9 +47,9 @@ class TunedState(ChannelState):
 
     def _causal_tail(
         self, size: int, limit_bytes: int, encode: Callable[[HistoryEntry], bytes]
-    ) -> Heads:
-        self.heads = Heads(self.log, size, limit_bytes, encode, self.recorder)
-        return self.heads
+    ) -> CausalFrontier:
+        self.frontier = CausalFrontier(self.log, size, limit_bytes, encode, self.recorder)
+        return self.frontier
 
 
 class TunedDelivery(Delivery):
@@ -57,12 +57,12 @@ class TunedDelivery(Delivery):
 
     def __init__(self, state: TunedState) -> None:
         super().__init__(state)
-        self._heads, self._refers_first = state.heads, state.refers_first
+        self._frontier, self._refers_first = state.frontier, state.refers_first
 
     def _log(self, parked: ParkedMessage) -> None:
         super()._log(parked)
         message_id = parked.message.message_id
-        self._heads.logged(message_id)
+        self._frontier.logged(message_id)
         self._refers_first.pop(message_id, None)
 
 
@@ -73,7 +73,7 @@ class TunedSender(Sender):
 
     def __init__(self, state: TunedState) -> None:
         super().__init__(state)
-        self._tuner, self._heads = state.tuner, state.heads
+        self._tuner, self._frontier = state.tuner, state.frontier
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
         """Plan the copies of an own message that is out for the first time."""
@@ -89,13 +89,13 @@ class TunedSender(Sender):
     ) -> Assembled:
         own = super()._assemble(message_id, lamport, content, now_ms)
         if content is not None:
-            self._heads.sent()
+            self._frontier.sent()
         return own
 
     def _bloom_filter(self, now_ms: int) -> bytes | None:
         # DIVERGES: LIP 109 has a filter in each message. Here it has full size, or is left out
         # where nobody else was heard; js-waku never delivers a message with a shorter one.
-        has_filter = self._heads.is_long = self._tuner.wants_filter(now_ms)
+        has_filter = self._frontier.is_long = self._tuner.wants_filter(now_ms)
         return super()._bloom_filter(now_ms) if has_filter else None
 
     def _asked(self, requests: list[HistoryEntry], message_id: str, now_ms: int) -> None:
@@ -108,7 +108,7 @@ class TunedSender(Sender):
 
     def _log_own(self, entry: LogEntry) -> None:
         super()._log_own(entry)
-        self._heads.logged(entry.message_id)
+        self._frontier.logged(entry.message_id)
 
 
 class TunedReceiver(Receiver):
@@ -116,7 +116,7 @@ class TunedReceiver(Receiver):
 
     def __init__(self, state: TunedState, delivery: Delivery, references: ReferenceSearch) -> None:
         super().__init__(state, delivery, references)
-        self._tuner, self._heads = state.tuner, state.heads
+        self._tuner, self._frontier = state.tuner, state.frontier
         self._refers_first = state.refers_first
 
     def _review(
@@ -126,7 +126,7 @@ class TunedReceiver(Receiver):
         if message.sender_id != self._state.sender_id:
             participants = len(self._state.participants)
             self._tuner.heard(message, sent_at_ns, now_ms, participants)
-        self._heads.heard(message.causal_ids, message.sender_id)
+        self._frontier.heard(message.causal_ids, message.sender_id)
 
     def _acknowledged(self, message_id: str, now_ms: int) -> None:
         super()._acknowledged(message_id, now_ms)
@@ -136,16 +136,16 @@ class TunedReceiver(Receiver):
         self, message: Message, sent_at_ns: int | None, missing_for_ms: int | None, now_ms: int
     ) -> None:
         self._tuner.arrived(message, sent_at_ns, missing_for_ms, now_ms)
-        self._refers_first[message.message_id] = self._heads.referred(message.causal_ids)
+        self._refers_first[message.message_id] = self._frontier.referred(message.causal_ids)
         self._state.sync_timer.restart(self._news(message, missing_for_ms), now_ms)
 
     def _news(self, message: Message, missing_for_ms: int | None) -> SyncTrigger:
         """Acknowledge new content, and return what that means for the next sync message."""
         heard = SyncTrigger.CONTENT if missing_for_ms is None else SyncTrigger.MISSED_CONTENT
         if message.sender_id != self._state.sender_id:
-            if self._heads.is_behind and heard is SyncTrigger.CONTENT:
+            if self._frontier.is_behind and heard is SyncTrigger.CONTENT:
                 heard = SyncTrigger.MORE_CONTENT
-            self._heads.acknowledge(message.message_id, message.sender_id)
+            self._frontier.acknowledge(message.message_id, message.sender_id)
         return heard
 
     def _receive_again(
@@ -161,12 +161,12 @@ class TunedReceiver(Receiver):
         )
         is_same = arrival.outcome is Outcome.DUPLICATE
         if is_same and self._tuner.came_again(message_id, now_ms):
-            self._heads.acknowledge(message_id, message.sender_id)
+            self._frontier.acknowledge(message_id, message.sender_id)
             self._state.sync_timer.prompt(now_ms)
         return arrival
 
     def _take_out(self, message_id: str) -> ParkedMessage:
-        self._heads.unreferred(self._refers_first.pop(message_id, ()))
+        self._frontier.unreferred(self._refers_first.pop(message_id, ()))
         return super()._take_out(message_id)
 
     def _answer(self, entry: HistoryEntry, requester: str, now_ms: int) -> None:
@@ -185,16 +185,16 @@ class TunedSweeps(Sweeps):
         sender: Sender,
     ) -> None:
         super().__init__(state, delivery, references, sender)
-        self._tuner, self._heads = state.tuner, state.heads
+        self._tuner, self._frontier = state.tuner, state.frontier
         self._refers_first = state.refers_first
 
     def restored(self, tables: Tables, now_ms: int) -> None:
         """Begin with the references from before a restart."""
         # What is missing or lost besides may be known through a sync alone, which is no reference:
         # once it is here, the next message has to refer to it.
-        self._heads.restore(tables.get(HEADS.name, ()))
+        self._frontier.restore(tables.get(HEADS.name, ()))
         for message_id, parked in self._state.incoming_buffer.parked.items():
-            self._refers_first[message_id] = self._heads.referred(parked.message.causal_ids)
+            self._refers_first[message_id] = self._frontier.referred(parked.message.causal_ids)
         super().restored(tables, now_ms)
 
     def sweep_repair(self, now_ms: int) -> None:

@@ -7,7 +7,7 @@ from reliable_channel.sds.adaptive.causal_frontier import (
     HEADS_OF_SYNC,
     MAX_HEADS,
     MAX_UNACKNOWLEDGED,
-    Heads,
+    CausalFrontier,
 )
 from reliable_channel.sds.changes import Recorder, Row, Value
 from reliable_channel.sds.log.entry import LogEntry
@@ -25,7 +25,7 @@ class Group:
 
     def _begin(self) -> None:
         size, limit_bytes = self._size, self._limit_bytes
-        self.heads = Heads(
+        self.frontier = CausalFrontier(
             self.log, size, limit_bytes, lambda entry: entry.message_id.encode(), self.recorder
         )
 
@@ -38,21 +38,21 @@ class Group:
                 self.kept[key] = row
         self._begin()
         waiting = [f"m{number:03}" for number in waits_for]
-        self.heads.restore(sorted(self.kept.values(), reverse=True))
-        self.heads.referred(waiting)
+        self.frontier.restore(sorted(self.kept.values(), reverse=True))
+        self.frontier.referred(waiting)
 
     def deliver(self, number: int, *refers_to: int) -> None:
         message_id = f"m{number:03}"
         references = [f"m{other:03}" for other in refers_to]
-        self.heads.heard(references, "ada")
-        self.heads.referred(references)
+        self.frontier.heard(references, "ada")
+        self.frontier.referred(references)
         self.log.insert(LogEntry(message_id, "ada", number, b"x"))
-        self.heads.logged(message_id)
+        self.frontier.logged(message_id)
 
     def names(self, *, is_sync: bool = False) -> list[int]:
-        ids = self.heads.encoded(is_sync=is_sync).decode()
+        ids = self.frontier.encoded(is_sync=is_sync).decode()
         if not is_sync:
-            self.heads.sent()
+            self.frontier.sent()
         return [int(message_id) for message_id in ids.split("m")[1:]]
 
 
@@ -83,7 +83,7 @@ def test_syncs_take_turns_with_many_heads() -> None:
 
 def test_a_reference_that_comes_before_its_message_counts() -> None:
     group = Group()
-    group.heads.referred(["m001"])
+    group.frontier.referred(["m001"])
     for number in (1, 5, 6):
         group.deliver(number)
     assert group.names() == [5, 6]
@@ -94,10 +94,10 @@ def test_what_a_message_that_never_enters_the_log_was_first_to_refer_to_is_a_hea
     for number in range(4):
         group.deliver(number, *range(min(number, 2)))
     # m003 is a head, m005 is not here yet, and to m000 and m001 others refer.
-    first = group.heads.referred(["m000", "m001", "m003", "m005"])
+    first = group.frontier.referred(["m000", "m001", "m003", "m005"])
     assert first == ("m003", "m005")
-    assert group.heads.referred(["m003", "m005"]) == ()
-    group.heads.unreferred(first)
+    assert group.frontier.referred(["m003", "m005"]) == ()
+    group.frontier.unreferred(first)
     group.deliver(5)
     assert group.names() == [2, 3, 5]
 
@@ -106,7 +106,7 @@ def test_a_sync_refers_for_nobody() -> None:
     group = Group()
     for number in range(5):
         group.deliver(number)
-    group.heads.heard(["m000", "m001"], "bob")
+    group.frontier.heard(["m000", "m001"], "bob")
     assert group.names() == [0, 1, 2, 3, 4]
 
 
@@ -114,11 +114,11 @@ def test_what_is_to_be_acknowledged_is_named_once_unless_somebody_else_does() ->
     group = Group()
     for number in range(10):
         group.deliver(number, *range(max(0, number - 2), number))
-    group.heads.acknowledge("m003", "ada")
+    group.frontier.acknowledge("m003", "ada")
     assert group.names(is_sync=True) == [3, 8, 9]
     assert group.names(is_sync=True) == [8, 9]
-    group.heads.acknowledge("m003", "ada")
-    group.heads.heard(["m003"], "bob")
+    group.frontier.acknowledge("m003", "ada")
+    group.frontier.heard(["m003"], "bob")
     assert group.names(is_sync=True) == [8, 9]
 
 
@@ -128,11 +128,11 @@ def test_a_reference_by_its_sender_acknowledges_no_message(referrer: str, is_beh
     group = Group()
     for number in range(10):
         group.deliver(number, *range(max(0, number - 2), number))
-    group.heads.acknowledge("m003", "ada")
-    group.heads.heard(["m003"], referrer)
-    assert group.heads.is_behind is is_behind
+    group.frontier.acknowledge("m003", "ada")
+    group.frontier.heard(["m003"], referrer)
+    assert group.frontier.is_behind is is_behind
     assert group.names(is_sync=True) == ([3, 8, 9] if is_behind else [8, 9])
-    assert not group.heads.is_behind
+    assert not group.frontier.is_behind
 
 
 @pytest.mark.conformance("AUTO-HISTORY")
@@ -140,7 +140,7 @@ def test_for_other_implementations_history_is_the_end_of_the_log() -> None:
     group = Group()
     for number in range(10):
         group.deliver(number, *range(max(0, number - 2), number))
-    group.heads.is_long = True
+    group.frontier.is_long = True
     assert group.names() == list(range(10))
 
 
@@ -158,7 +158,7 @@ def test_a_restart_forgets_no_head() -> None:
 
 def test_after_a_restart_what_others_wait_for_is_no_head() -> None:
     group = Group()
-    group.heads.referred(["m001"])
+    group.frontier.referred(["m001"])
     group.restart(1)
     for number in (1, 5, 6):
         group.deliver(number)
@@ -180,7 +180,7 @@ def test_what_is_not_sent_or_has_no_room_is_a_head_still() -> None:
     group = Group(limit_bytes=5 * len("m000"))
     for number in range(8):
         group.deliver(number)
-    assert group.heads.encoded() == b"m003m004m005m006m007"  # and then it is too long to send
+    assert group.frontier.encoded() == b"m003m004m005m006m007"  # and then it is too long to send
     assert group.names() == [3, 4, 5, 6, 7]
     assert group.names() == [0, 1, 2, 6, 7]
 
@@ -190,7 +190,7 @@ def test_a_message_refers_to_no_more_than_allowed(size: int) -> None:
     group = Group(size=size)
     for number in range(5):
         group.deliver(number)
-    group.heads.acknowledge("m000", "ada")
+    group.frontier.acknowledge("m000", "ada")
     assert group.names() == list(range(5))[-size:]
 
 
@@ -215,5 +215,5 @@ def test_of_many_who_want_an_acknowledgement_the_last_are_given_one() -> None:
     for number in range(MAX_UNACKNOWLEDGED + 5):
         group.deliver(number, *range(max(0, number - 2), number))
     for number in range(MAX_UNACKNOWLEDGED + 3):
-        group.heads.acknowledge(f"m{number:03}", "ada")
+        group.frontier.acknowledge(f"m{number:03}", "ada")
     assert group.names(is_sync=True) == list(range(3, MAX_UNACKNOWLEDGED + 5))

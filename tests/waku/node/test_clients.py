@@ -10,12 +10,12 @@ from tests.waku.node.wires import TOPIC, message
 from waku import StoreQuery, WakuClient, WakuMessage, message_hash
 from waku.errors import NotSubscribed
 from waku.node import EmbeddedNode, NodeOptions
-from waku.node.cache import MessageCache
+from waku.node.cache import UnreadMessages
 
 SHARD = "/waku/2/rs/1/0"
 
 
-def put(cache: MessageCache, *numbers: int, topic: str = TOPIC, shard: str = SHARD) -> None:
+def put(cache: UnreadMessages, *numbers: int, topic: str = TOPIC, shard: str = SHARD) -> None:
     for number in numbers:
         one = WakuMessage(b"%d" % number, topic, timestamp=number)
         cache.add(message_hash(shard, one), shard, one)
@@ -26,14 +26,14 @@ def numbers(found: list[WakuMessage] | None) -> list[int] | None:
 
 
 def test_a_full_cache_drops_the_oldest_timestamp() -> None:
-    cache = MessageCache(3)
+    cache = UnreadMessages(3)
     cache.subscribe_content(TOPIC)
     put(cache, 5, 1, 4, 3, 2)
     assert (numbers(cache.take_content(TOPIC)), cache.dropped) == ([5, 4, 2], 2)
 
 
 def test_the_capacity_is_for_all_topics_together() -> None:
-    cache = MessageCache(2)
+    cache = UnreadMessages(2)
     cache.subscribe_content("/a")
     cache.subscribe_content("/b")
     put(cache, 1, topic="/a")
@@ -43,7 +43,7 @@ def test_the_capacity_is_for_all_topics_together() -> None:
 
 
 def test_a_message_is_read_once_by_either_topic() -> None:
-    cache = MessageCache(50)
+    cache = UnreadMessages(50)
     cache.subscribe_pubsub(SHARD)
     put(cache, 1, 1)
     assert numbers(cache.take_content(TOPIC)) == [1]
@@ -54,7 +54,7 @@ def test_a_message_is_read_once_by_either_topic() -> None:
 
 
 def test_unsubscribing_forgets() -> None:
-    cache = MessageCache(50)
+    cache = UnreadMessages(50)
     cache.subscribe_pubsub(SHARD)
     cache.subscribe_content(TOPIC)
     put(cache, 1)

@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 
 from tests.waku.node.wires import until
 from waku.node import EmbeddedNode, NodeOptions, serve_node
-from waku.node.connections import Connection, Connections
+from waku.node.connections import HttpConnection, HttpConnections
 
 pytestmark = pytest.mark.anyio
 
@@ -105,11 +105,11 @@ class World:
 
     def __init__(self) -> None:
         self.loop = Loop()
-        self.connections = Connections(NodeOptions(request_timeout_s=10, max_connections=3))
+        self.connections = HttpConnections(NodeOptions(request_timeout_s=10, max_connections=3))
         self._config = uvicorn.Config(answer_health, log_config=None, lifespan="off")
         self._state = ServerState()
 
-    def connect(self) -> tuple[Connection, Transport]:
+    def connect(self) -> tuple[HttpConnection, Transport]:
         connection = self.connections.protocol(
             config=self._config, server_state=self._state, app_state={}, _loop=self.loop
         )
@@ -191,7 +191,7 @@ def test_a_connection_without_any_request_gives_way_first(world: World) -> None:
     assert ended(working, fourth, fifth, sixth) == [False, False, False, True]
 
 
-def ended(*connections: tuple[Connection, Transport]) -> list[bool]:
+def ended(*connections: tuple[HttpConnection, Transport]) -> list[bool]:
     return [transport.ended for _, transport in connections]
 
 
@@ -210,7 +210,7 @@ def test_the_process_may_not_open_as_many_files(monkeypatch: pytest.MonkeyPatch)
     resource = pytest.importorskip("resource")
     for allowed, limit in ((256, 64), (1024, 500), (64, 16), (resource.RLIM_INFINITY, 500)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, allowed=allowed: (allowed, allowed))
-        assert Connections(NodeOptions()).limit == limit
+        assert HttpConnections(NodeOptions()).limit == limit
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -43,7 +43,7 @@ def test_metadata_name_the_shards_in_both_notations() -> None:
 ])  # fmt: skip
 def test_a_refusal_needs_no_request_id(answered: str, status: int, ours: bool) -> None:
     """T16."""
-    assert codec.Answer(answered, status).is_for("a") is ours
+    assert codec.ResponseStatus(answered, status).is_for("a") is ours
 
 
 def test_a_bad_page_is_refused() -> None:

@@ -23,7 +23,7 @@ from waku.p2p import (
 from waku.p2p import waku_libp2p_pb2 as pb
 from waku.p2p.asking import BEHIND_S
 from waku.p2p.client import PATIENCE_S
-from waku.p2p.codec import Answer
+from waku.p2p.codec import ResponseStatus
 from waku.p2p.protocols import FILTER_SUBSCRIBE
 from waku.p2p.service_peer import ServicePeer
 
@@ -123,9 +123,9 @@ async def test_a_second_peer_that_hangs_is_noted_and_checked_once(
 
 
 async def test_a_refusal_under_no_request_s_id_is_one() -> None:
-    assert Answer("N/A", 429).is_for("0a")
-    assert not Answer("N/A", 200).is_for("0a")
-    assert not Answer("0b", 429).is_for("0a")
+    assert ResponseStatus("N/A", 429).is_for("0a")
+    assert not ResponseStatus("N/A", 200).is_for("0a")
+    assert not ResponseStatus("0b", 429).is_for("0a")
 
 
 async def test_a_rate_limit_is_told_with_its_text_and_pauses_the_peer() -> None:

@@ -9,7 +9,7 @@ services           identify and ping
 from .host import Host, HostLimits, LinkEnded
 from .inlet import MessageSink
 from .link import Handler, Link
-from .services import PeerInfo, identify, ping
+from .services import IdentifiedPeer, identify, ping
 from .stream import Carrier, Stream
 
 __all__ = [
@@ -17,10 +17,10 @@ __all__ = [
     "Handler",
     "Host",
     "HostLimits",
+    "IdentifiedPeer",
     "Link",
     "LinkEnded",
     "MessageSink",
-    "PeerInfo",
     "Stream",
     "identify",
     "ping",

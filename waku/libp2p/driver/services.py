@@ -19,7 +19,7 @@ from ..multiaddr import Multiaddr
 from .link import Link
 from .stream import Stream
 
-__all__ = ["PeerInfo", "decode_identify", "identify", "ping"]
+__all__ = ["IdentifiedPeer", "decode_identify", "identify", "ping"]
 
 IDENTIFY: Final = "/ipfs/id/1.0.0"
 PING: Final = "/ipfs/ping/1.0.0"
@@ -35,7 +35,7 @@ MAX_ADDRESSES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class PeerInfo:
+class IdentifiedPeer:
     """What a peer says of itself; nothing of it is proven."""
 
     agent: str
@@ -44,7 +44,7 @@ class PeerInfo:
     """Those that can be read; peers announce kinds that are unknown here."""
 
 
-async def identify(link: Link) -> PeerInfo:
+async def identify(link: Link) -> IdentifiedPeer:
     """Ask a peer what it speaks.
 
     Raises:
@@ -59,7 +59,7 @@ async def identify(link: Link) -> PeerInfo:
     return decode_identify(data)
 
 
-def decode_identify(data: bytes) -> PeerInfo:
+def decode_identify(data: bytes) -> IdentifiedPeer:
     """Read an answer of identify, as far as its bounds go.
 
     Raises:
@@ -69,7 +69,7 @@ def decode_identify(data: bytes) -> PeerInfo:
         message = Identify.FromString(data)
     except DecodeError as error:
         raise InvalidInput(f"an answer of identify: {error}") from error
-    return PeerInfo(
+    return IdentifiedPeer(
         agent=message.agentVersion[:MAX_TEXT],
         protocols=frozenset(message.protocols[:MAX_PROTOCOLS]),
         listen_addresses=tuple(_readable(message.listenAddrs[:MAX_ADDRESSES])),

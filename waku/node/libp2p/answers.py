@@ -10,11 +10,18 @@ from waku.libp2p import InvalidInput
 from waku.models import HASH_BYTES, StoreEntry, StorePage
 from waku.node.envelope import carried_size
 from waku.node.errors import PublishRefused
-from waku.node.host import Host
+from waku.node.host import ServiceHost
 from waku.node.libp2p.options import ListenLimits
 from waku.node.services import Criterion, ServiceRefused, Subscriber
 from waku.p2p import serving_codec as serving
-from waku.p2p.codec import OK, Answer, FilterRequest, Metadata, decode_metadata, encode_metadata
+from waku.p2p.codec import (
+    OK,
+    FilterRequest,
+    Metadata,
+    ResponseStatus,
+    decode_metadata,
+    encode_metadata,
+)
 from waku.p2p.protocols import (
     FILTER_SUBSCRIBE,
     LIGHT_PUSH_2,
@@ -62,7 +69,7 @@ class Answers:
     """
 
     def __init__(
-        self, node: Host, limits: ListenLimits, records: Callable[[], Sequence[bytes]]
+        self, node: ServiceHost, limits: ListenLimits, records: Callable[[], Sequence[bytes]]
     ) -> None:
         self._node = node
         self._limits = limits
@@ -104,7 +111,7 @@ class Answers:
             return _refused(request_id, BAD_REQUEST, f"BAD_REQUEST: {error}")
         except ServiceRefused as refusal:
             return _refused(request_id, refusal.status, refusal.description)
-        return serving.encode_answer(Answer(request_id, OK, "OK", taken))
+        return serving.encode_answer(ResponseStatus(request_id, OK, "OK", taken))
 
     async def light_push_2(self, asking: Asking, data: bytes) -> bytes:
         """Light push v2, which has no numbers."""
@@ -133,7 +140,7 @@ class Answers:
             return _refused(request_id, BAD_REQUEST, f"BAD_REQUEST: {error}")
         except ServiceRefused as refusal:
             return _refused(request_id, refusal.status, refusal.description)
-        return serving.encode_answer(Answer(request_id, OK, "OK"))
+        return serving.encode_answer(ResponseStatus(request_id, OK, "OK"))
 
     async def store(self, asking: Asking, data: bytes) -> bytes:
         """Store v3: a page, or messages by hash."""
@@ -147,11 +154,11 @@ class Answers:
                 ascending=query.ascending,
                 limit_bytes=self._limits.page_bytes,
             )
-            answer = Answer(request_id, OK, "OK")
+            answer = ResponseStatus(request_id, OK, "OK")
         except InvalidInput as error:
-            answer = Answer(request_id, BAD_REQUEST, f"BAD_REQUEST: {error}")
+            answer = ResponseStatus(request_id, BAD_REQUEST, f"BAD_REQUEST: {error}")
         except ServiceRefused as refusal:
-            answer = Answer(request_id, refusal.status, refusal.description)
+            answer = ResponseStatus(request_id, refusal.status, refusal.description)
         encoded = serving.encode_store_answer(answer, page)
         asking.spent(time.thread_time() - begun_s)
         return encoded
@@ -162,12 +169,14 @@ class Answers:
             count = serving.decode_peer_exchange_query(data)
             asking.admit()
         except InvalidInput as error:
-            return serving.encode_peer_exchange_answer(Answer("", BAD_REQUEST, str(error)), ())
+            return serving.encode_peer_exchange_answer(
+                ResponseStatus("", BAD_REQUEST, str(error)), ()
+            )
         except ServiceRefused as refusal:
-            answer = Answer("", refusal.status, refusal.description)
+            answer = ResponseStatus("", refusal.status, refusal.description)
             return serving.encode_peer_exchange_answer(answer, ())
         records = self._records()[: min(count, MAX_EXCHANGED_PEERS)]
-        return serving.encode_peer_exchange_answer(Answer("", OK, "OK"), records)
+        return serving.encode_peer_exchange_answer(ResponseStatus("", OK, "OK"), records)
 
     async def _push(self, asking: Asking, asked: serving.PushAsked) -> int:
         asking.admit()
@@ -205,7 +214,7 @@ class Answers:
 
 
 def _refused(request_id: str, status: int, text: str) -> bytes:
-    return serving.encode_answer(Answer(request_id, status, text))
+    return serving.encode_answer(ResponseStatus(request_id, status, text))
 
 
 def _fitting(page: StorePage, *, ascending: bool, limit_bytes: int) -> StorePage:

@@ -16,13 +16,13 @@ from waku.libp2p.driver import Carrier, MessageSink
 from waku.libp2p.gossipsub import GossipOptions
 from waku.node.envelope import Envelope, carried_size
 from waku.node.errors import RelayFull
-from waku.node.host import Host as Node
+from waku.node.host import ServiceHost
 from waku.node.libp2p.reports import Reports
 from waku.node.mesh import GOSSIP
 from waku.p2p.codec import decode_message, encode_message
 from waku.p2p.meshes import Meshes
 
-__all__ = ["Gossip"]
+__all__ = ["RelayGossip"]
 
 PUBLISH_PER_SECOND: Final = 400
 """go-libp2p drops larger bursts."""
@@ -34,7 +34,7 @@ RPC_BYTES: Final = 1 << 20
 _log = logging.getLogger("waku.node.relay")
 
 
-class Gossip:
+class RelayGossip:
     """Publishes the node's messages to relay peers, and hands it those of others.
 
     Args:
@@ -48,7 +48,7 @@ class Gossip:
 
     def __init__(
         self,
-        node: Node,
+        node: ServiceHost,
         *,
         allowed: Collection[PeerId],
         has_peers: bool,

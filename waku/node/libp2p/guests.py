@@ -10,9 +10,9 @@ from anyio.abc import TaskGroup
 
 from waku.libp2p import ConnectionClosed, Libp2pError, PeerId
 from waku.libp2p.driver import Carrier
-from waku.node.budget import Budget
+from waku.node.budget import RequestBudget
 from waku.node.envelope import Envelope
-from waku.node.host import Host
+from waku.node.host import ServiceHost
 from waku.node.libp2p.options import ListenLimits
 from waku.node.libp2p.push_stream import PushEncoder, Pusher
 from waku.node.libp2p.reports import Reports
@@ -34,7 +34,7 @@ class Guest:
         self.links: dict[Carrier, None] = {}
         """Its connections; filter pushes leave on the one that was used last."""
         self._guests = guests
-        self._budget = Budget(guests.node.options.service_requests_per_s)
+        self._budget = RequestBudget(guests.node.options.service_requests_per_s)
         self._was_refused = False
         self._pusher: Pusher | None = None
         self._pushing = anyio.CancelScope()
@@ -115,7 +115,7 @@ class Guests:
     """All peers that have asked for something and are connected."""
 
     def __init__(
-        self, node: Host, limits: ListenLimits, reports: Reports, tasks: TaskGroup
+        self, node: ServiceHost, limits: ListenLimits, reports: Reports, tasks: TaskGroup
     ) -> None:
         self.node: Final = node
         self.limits: Final = limits

@@ -28,10 +28,10 @@ from waku.libp2p import (
 from waku.libp2p.driver import Carrier, Host, HostLimits, LinkEnded, MessageSink
 from waku.node.envelope import Envelope
 from waku.node.errors import CannotListen, DialFailed, WrongCluster
-from waku.node.host import Host as Node
+from waku.node.host import ServiceHost
 from waku.node.libp2p.addresses import own_record, reachable
 from waku.node.libp2p.certificate import Certificate
-from waku.node.libp2p.gossip import Gossip
+from waku.node.libp2p.gossip import RelayGossip
 from waku.node.libp2p.identity_file import IdentityFile
 from waku.node.libp2p.options import Listen, ListenLimits
 from waku.node.libp2p.peers import PeerLink
@@ -57,7 +57,7 @@ CERTIFICATE_S: Final = 60.0
 _log = logging.getLogger("waku.node.libp2p")
 
 
-class NetworkHost(Node, Protocol):
+class NetworkHost(ServiceHost, Protocol):
     """An `EmbeddedNode`, as its network sees it."""
 
     @property
@@ -206,13 +206,13 @@ class Network:
         self._file = IdentityFile(given)
         return self._file.key
 
-    def _gossip(self, relay_peers: Sequence[str], random: Random) -> Gossip | None:
+    def _gossip(self, relay_peers: Sequence[str], random: Random) -> RelayGossip | None:
         options = self._node.options
         if not options.relay or options.has_rln:
             return None
         allowed = [PeerId.parse(text) for text in options.relay_allow]
         named = [PeerId.parse(text) for text in map(_peer_id_of, relay_peers) if text is not None]
-        return Gossip(
+        return RelayGossip(
             self._node,
             allowed=(*allowed, *named) if allowed else (),
             has_peers=bool(relay_peers),

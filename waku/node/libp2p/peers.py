@@ -12,7 +12,7 @@ from waku.errors import BadAnswer, EndpointMissing, NodeUnreachable, NoPeers, Wa
 from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery, WakuMessage
 from waku.node.envelope import Envelope, encoded_size
 from waku.node.filter import FilterTable, in_requests
-from waku.node.libp2p.gossip import Gossip
+from waku.node.libp2p.gossip import RelayGossip
 from waku.node.mesh import PeerInfo
 from waku.node.services import Criterion, ServiceRefused, Subscriber, refuse_unreadable
 from waku.p2p.codec import FilterRequest
@@ -50,7 +50,7 @@ class PeerLink:
     def __init__(
         self,
         peer_id: str,
-        gossip: Gossip | None,
+        gossip: RelayGossip | None,
         table: FilterTable,
         *,
         max_message_bytes: int,

@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 
 from waku.libp2p import InvalidInput, Libp2pError, LimitExceeded, PeerViolation
 from waku.libp2p.driver import Handler, Stream
-from waku.node.host import Host as Node
+from waku.node.host import ServiceHost
 from waku.node.libp2p.answers import Answers, Respond
 from waku.node.libp2p.guests import Guest, Guests
 from waku.node.libp2p.options import ListenLimits
@@ -36,7 +36,7 @@ class Serving:
 
     def __init__(
         self,
-        node: Node,
+        node: ServiceHost,
         limits: ListenLimits,
         reports: Reports,
         records: Callable[[], Sequence[bytes]],

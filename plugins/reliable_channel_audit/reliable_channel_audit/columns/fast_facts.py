@@ -16,16 +16,18 @@ import pyarrow.compute as pc
 
 from ..facts import LAGS_OF_A_SENDER, MAX_LAGS, Fact, Lag, Repair, Traffic
 from ..findings import SETTLE_MS, Coverage, HeardSender
-from ..journals import Participant
-from ..log_order import Landed, LogOrder
+from ..journals import Noted, Participant
+from ..log_order import Landed, LogOrder, digest_of
 from ..misbehaviour import MAX_SENDERS
 from ..reception import TAKEN
 from ..replay import BACK_MS, SPECIFIED, CaseCounts, Replay
-from .gathered import Gathered, gathered
-from .messages import DIGEST_BYTES
+from .gathered import MISSING, REPAIRED, REQUESTED, Gathered, joined, parts_of
+from .messages import DIGEST_BYTES, rows_of
 from .tables import NOT_GIVEN
 from .wire import Array, NeedsRowReader, Whole, ramps
 
+MAX_LATE: Final = 500
+"""Entries that are counted one by one, of a message that came late."""
 NEVER: Final = np.iinfo(np.int64).max
 Whose = tuple[str, str, int]
 
@@ -35,9 +37,13 @@ class FastFacts(NamedTuple):
 
     whose: Whose
     few: list[Fact]
-    many: dict[str, dict[str, pa.Array]]
-    """Columns of facts that there may be for each message, by the name of their type; without those
-    that say whose they are."""
+    reader: FastReader
+
+    @property
+    def many(self) -> dict[str, dict[str, pa.Array]]:
+        """Columns of facts that there may be for each message, by the name of their type; without
+        those that say whose they are."""
+        return self.reader.many()
 
 
 def fast_facts(participant: Participant, *, settle_ms: int | None = None) -> FastFacts:
@@ -46,22 +52,36 @@ def fast_facts(participant: Participant, *, settle_ms: int | None = None) -> Fas
     Raises:
         NeedsRowReader: they might find something, or the journals are not fully understood here.
     """
+    opened_life = joined(participant, parts_of(participant))
+    return facts_of_parts(participant, *opened_life, settle_ms=settle_ms)
+
+
+def facts_of_parts(
+    participant: Participant, opened: Noted, life: Gathered, *, settle_ms: int | None = None
+) -> FastFacts:
+    """The same of a life that was gathered before.
+
+    Raises:
+        NeedsRowReader: the judges of rows might find something.
+    """
     whose = participant.channel_id, participant.participant_id, 0
-    life = gathered(participant)
     replay = Replay(*whose, settle_ms=settle_ms)
-    replay.add(life.opened, None)
+    replay.add(opened, None)
     if not (replay.knows_log and replay.has_whole_contents):
         raise NeedsRowReader("a log of before, or contents that are cut or encrypted")
     if replay.is_in_other_time:
         raise NeedsRowReader("times in another unit")
-    return _FastReader(life, replay, whose).facts()
+    reader = FastReader(life, replay, whose)
+    return FastFacts(whose, reader.few(), reader)
 
 
-class _FastReader:
+class FastReader:
+    """Looks for what is out of the ordinary in a life."""
+
     def __init__(self, life: Gathered, replay: Replay, whose: Whose) -> None:
         self._life, self._replay, self._whose = life, replay, whose
         self._names = list(life.ids)
-        self._until_ms = int(life.at_ms.max())
+        self._until_ms = life.times.until_ms
         log, wire = life.log, life.wire
         self._log_at = _places(log.message_id, len(self._names))
         self._is_other = log.first_segment < 0
@@ -75,20 +95,19 @@ class _FastReader:
         )
         self._copies = self._arrived()
 
-    def facts(self) -> FastFacts:
-        """All of them, once nothing is found."""
+    def few(self) -> list[Fact]:
+        """The facts of which there are few for each participant, once nothing is found."""
         life = self._life
-        if (np.diff(life.at_ms) < -BACK_MS).any():
+        if life.times.step_back_ms > BACK_MS:
             raise NeedsRowReader("a clock that went back")
         self._check_hints()
-        own = self._own_content()
-        references = self._check_arrivals() + self._check_own(own)
+        references = self._check_arrivals() + self._check_own(self._own_content())
         self._check_receptions()
         self._check_acknowledgements()
-        requests = Counter(each for _, ids in life.requested for each in ids)
+        requests = Counter(each for asked in life.of(REQUESTED) for each in asked.message_ids)
         self._check_repair(requests)
-        order = self._in_order()
-        responses = Counter(life.repaired)
+        self._check_order()
+        responses = Counter(each for sent in life.of(REPAIRED) for each in sent.message_ids)
         entries = len(life.log.line)
         cases = CaseCounts(
             entries=entries,
@@ -101,7 +120,7 @@ class _FastReader:
         ended = self._replay.life()._replace(
             until_ms=self._until_ms,
             entries=entries,
-            log_digest=order.digest(),
+            log_digest=digest_of(life.hours),
             last_lamport=int(life.log.lamport_timestamp[~self._is_other].max(initial=0)),
         )
         few: list[Fact] = [ended]
@@ -113,13 +132,16 @@ class _FastReader:
             Repair(*self._whose, each, requests[each], responses[each])
             for each in requests.keys() | responses.keys()
         )
-        many = {
-            "Delivery": self._deliveries(order),
-            "Acknowledgement": self._acknowledgements(),
-            "Dispatch": self._dispatches(),
-            "Said": self._said(own),
+        return few
+
+    def many(self) -> dict[str, dict[str, pa.Array]]:
+        """Columns of the facts of which there may be one for each message."""
+        return {
+            "Delivery": self._deliveries(),
+            "Acknowledgement": self.acknowledgements(),
+            "Dispatch": self.dispatches(),
+            "Said": self._said(self._own_content()),
         }
-        return FastFacts(self._whose, few, many)
 
     def _references(self, places: Whole) -> tuple[Whole, Whole]:
         """What these messages of the wire refer to, and which one of `places` each is of."""
@@ -131,10 +153,10 @@ class _FastReader:
         """Of each message of others in the log the copy that was taken, as a place of the wire."""
         log, wire = self._life.log, self._life.wire
         taken = np.flatnonzero(self._is_taken)
-        by_hash = dict(zip(_hashes(wire.message_hash[taken]), taken.tolist(), strict=True))
+        by_hash = dict(zip(rows_of(wire.message_hash[taken]), taken.tolist(), strict=True))
         if len(by_hash) != len(taken):
             raise NeedsRowReader("one copy that was taken twice")
-        copies = list(map(by_hash.get, _hashes(log.message_hash[self._is_other])))
+        copies = list(map(by_hash.get, rows_of(log.message_hash[self._is_other])))
         found = np.array([-1 if each is None else each for each in copies], np.int64)
         if (found < 0).any() or (wire.line[found] >= log.line[self._is_other]).any():
             raise NeedsRowReader("in the log, and it did not arrive")
@@ -145,7 +167,7 @@ class _FastReader:
         if not life.messages.hints:
             return
         is_known = self._is_others | ~life.wire.is_in
-        hashes = _hashes(life.wire.message_hash[is_known])
+        hashes = rows_of(life.wire.message_hash[is_known])
         codes = life.messages.message_id[is_known].tolist()
         by_hash = dict(zip(hashes, codes, strict=True))
         if list(map(by_hash.get, hashes)) != codes:
@@ -222,8 +244,11 @@ class _FastReader:
             raise NeedsRowReader("acknowledged before it was in the log")
         others = np.flatnonzero(self._is_others)
         references, of = self._references(others)
+        wire = self._life.wire
         referred_at = np.full(len(self._names), NEVER)
-        referred_at[references[::-1]] = self._life.wire.line[others][of][::-1]
+        referred_at[references[::-1]] = wire.line[others][of][::-1]
+        referred_ms = np.full(len(self._names), NEVER)
+        referred_ms[references[::-1]] = wire.at_ms[others][of][::-1]
         own = ~self._is_other
         since = referred_at[log.message_id[own]]
         if (since < log.line[own]).any():
@@ -240,15 +265,15 @@ class _FastReader:
         by_reference = emitted.source == words.get("causal_history", -1)
         if (referred_at[emitted.message_id] >= emitted.line)[by_reference].any():
             raise NeedsRowReader("acknowledged by a reference that did not arrive")
-        not_emitted = since[(since < NEVER) & (emitted_at[log.message_id[own]] < 0)]
+        not_emitted = (since < NEVER) & (emitted_at[log.message_id[own]] < 0)
+        since_ms = referred_ms[log.message_id[own]][not_emitted]
         # Rows take the time of the first reference in what was heard, which may come later than
         # here, by a clock that went back a little.
-        earliest_ms = np.minimum.accumulate(self._life.at_ms[::-1])[::-1]
-        if (earliest_ms[not_emitted] + SETTLE_MS <= self._until_ms).any():
+        if (since_ms - self._life.times.back_ms + SETTLE_MS <= self._until_ms).any():
             raise NeedsRowReader("others have it, and no acknowledgement was emitted")
 
     def _check_repair(self, requests: Counter[str]) -> None:
-        asked_ms = np.array([at_ms for at_ms, _ in self._life.requested], np.int64)
+        asked_ms = np.array([each.at_ms for each in self._life.of(REQUESTED)], np.int64)
         if (np.diff(asked_ms) < 0).any():
             raise NeedsRowReader("asked by a clock that went back")
         most = max(requests.values(), default=0)
@@ -257,6 +282,28 @@ class _FastReader:
             "repair_max_request_attempts"
         ):
             raise NeedsRowReader("asked for often")
+
+    def _check_order(self) -> None:
+        """Each entry landed behind all before it that belong before it, or `LogOrder` says that it
+        did."""
+        log = self._life.log
+        if not np.array_equal(log.position + log.evicted, _landing(self._ranks())):
+            self._in_order()
+
+    def _ranks(self) -> Whole:
+        """At which place of the log each entry belongs."""
+        stamps = self._life.log.lamport_timestamp
+        order = np.argsort(stamps, kind="stable")
+        stamps = stamps[order]
+        equal = np.append(False, stamps[1:] == stamps[:-1])
+        tied = np.flatnonzero(equal | np.append(equal[1:], False))
+        if len(tied):  # by their ids, which need be compared of these alone
+            ids = list(self._texts(self._life.log.message_id[order[tied]]))
+            by = sorted(range(len(tied)), key=lambda i: (stamps[tied[i]], ids[i]))
+            order[tied] = order[tied][by]
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        return ranks
 
     def _in_order(self) -> LogOrder:
         """The log as it ended, in order."""
@@ -267,7 +314,7 @@ class _FastReader:
             log.lamport_timestamp.tolist(),
             self._texts(log.message_id),
             self._texts(log.sender),
-            _hashes(log.content_sha256),
+            rows_of(log.content_sha256),
         )
         steps = (log.position.tolist(), log.evicted.tolist(), log.at_ms.tolist())
         for each in map(order.land, entries, *steps):
@@ -334,22 +381,21 @@ class _FastReader:
                 raise NeedsRowReader("copies of which it matters which one came first")
             chosen = at[begin : min(end, last)]
             lags = wire.at_ms[chosen] - wire.timestamp_ns[chosen] // 1_000_000
-            hashes = _hashes(wire.message_hash[chosen])
+            hashes = rows_of(wire.message_hash[chosen])
             ranks = [-place for place in places[begin : min(end, last)].tolist()]
             found = zip(ranks, hashes, lags.tolist(), strict=True)
             for _, message_hash, lag in sorted(found):
                 yield Lag(*self._whose, self._names[sender], message_hash, lag)
 
-    def _deliveries(self, order: LogOrder) -> dict[str, pa.Array]:
+    def _deliveries(self) -> dict[str, pa.Array]:
         log, life = self._life.log, self._life
-        positions = {entry.message_id: place for place, entry in enumerate(order)}
         own = ~self._is_other
         sources = np.full(len(log.line), -1)
         sources[self._is_other] = life.wire.source[self._copies]
         missing: dict[str, int] = {}
-        for at_ms, ids in life.missing:
-            for each in ids:
-                missing.setdefault(each, at_ms)
+        for noted in life.of(MISSING):
+            for each in noted.message_ids:
+                missing.setdefault(each, noted.at_ms)
         names = pa.array(self._names, pa.string())
         message_ids = names.take(pa.array(log.message_id))
         since = [missing.get(each) for each in self._texts(log.message_id)] if missing else None
@@ -365,12 +411,10 @@ class _FastReader:
             "missing_since_ms": pa.array(since, pa.int64())
             if since is not None
             else pa.nulls(len(log.line), pa.int64()),
-            "log_position": pa.array(
-                list(map(positions.__getitem__, self._texts(log.message_id))), pa.int64()
-            ),
+            "log_position": pa.array(self._ranks()),
         }
 
-    def _acknowledgements(self) -> dict[str, pa.Array]:
+    def acknowledgements(self) -> dict[str, pa.Array]:
         log, emitted = self._life.log, self._life.emitted
         emitted_at = _places(emitted.message_id, len(self._names))
         first = np.flatnonzero(log.first_segment == log.message_id)
@@ -387,7 +431,7 @@ class _FastReader:
             ),
         }
 
-    def _dispatches(self) -> dict[str, pa.Array]:
+    def dispatches(self) -> dict[str, pa.Array]:
         wire, is_out = self._life.wire, ~self._life.wire.is_in
         words = pa.array(list(self._life.words), pa.string())
         return {
@@ -430,6 +474,24 @@ def _places(codes: Whole, count: int) -> Whole:
     return found
 
 
+def _landing(ranks: Whole) -> Whole:
+    """How many entries before each one have a lower rank; -1 where that takes long to count."""
+    count = np.arange(len(ranks))
+    highest = np.maximum.accumulate(ranks)
+    late = np.flatnonzero(highest != ranks)
+    found = count.copy()
+    for back in range(1, MAX_LATE + 1):
+        late = late[late >= back]
+        is_higher = ranks[late - back] > ranks[late]
+        found[late] -= is_higher
+        # Behind the highest so far nothing is left to count.
+        late = late[highest[late - back] > ranks[late]]
+        if not len(late):
+            return found
+    found[late] = -1
+    return found
+
+
 def _same(one: Array, other: Array) -> None:
     if not np.array_equal(one, other):
         raise NeedsRowReader("another message than arrived")
@@ -440,12 +502,6 @@ def _counted(codes: Whole) -> dict[int, int]:
     values, firsts, counts = np.unique(codes, return_index=True, return_counts=True)
     order = np.argsort(firsts)
     return dict(zip(values[order].tolist(), counts[order].tolist(), strict=True))
-
-
-def _hashes(rows: Array) -> list[bytes]:
-    """Rows of 32 bytes as values."""
-    data = rows.tobytes()
-    return [data[at : at + DIGEST_BYTES] for at in range(0, len(data), DIGEST_BYTES)]
 
 
 def _binary(rows: Array, is_null: Array | None = None) -> pa.Array:

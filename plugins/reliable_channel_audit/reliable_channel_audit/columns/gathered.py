@@ -1,18 +1,24 @@
-"""What the lines of one life say, as columns; in the order of lines, which have numbers."""
+"""What the lines of one life say, as columns; in the order of lines, which have numbers.
+
+`gathered_part` takes one file. `joined` puts the files of a life together.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
+from functools import reduce
+from itertools import chain, pairwise
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from ..journals import Noted, Participant
-from ..lines import LOGGED, WIRE_IN, Json, ids_in
-from .messages import DIGEST_BYTES, Ids, Messages
-from .reading import RECEIVED, LineRange, Lines, hashed, line_ranges, opened_lines
+from ..journals import MAX_LINE_BYTES, Lives, Noted, Participant, Reading, opened_file
+from ..lines import CONTINUED, LOGGED, OPENED, WIRE_IN, ids_in, line_of
+from ..log_order import Hour, hours_of, together
+from .messages import DIGEST_BYTES, Ids, Messages, no_messages, rows_of
+from .reading import RECEIVED, Lines, blocks_of, hashed, line_ranges
 from .tables import NOT_GIVEN, Log, Wire
 from .wire import Array, NeedsRowReader, Whole
 
@@ -20,6 +26,7 @@ EXTRAORDINARY: Final = frozenset(
     {"message_forged", "message_lost", "message_rejected", "delivery_failed", "send_failed"}
 )
 """Events of a life that is judged row by row."""
+MISSING, REQUESTED, REPAIRED = "message_missing", "repair_requested", "repair_sent"
 MAX_MS: Final = 2**53
 """A time beyond, in 285,000 years, is left to rows: sums of times stay within 64 bits."""
 T = TypeVar("T")
@@ -41,86 +48,181 @@ class Emitted(NamedTuple):
     acknowledged_by: Whole
 
 
-class Gathered(NamedTuple):
-    """A life without extraordinary events."""
+class RepairEvent(NamedTuple):
+    """Messages that were noted as missing, asked of others, or sent again for others."""
 
-    opened: Noted
-    at_ms: Whole
-    """Of each line, from the first on."""
+    line: int
+    at_ms: int
+    event: str
+    message_ids: list[str]
+
+
+class Times(NamedTuple):
+    """When lines were written."""
+
+    first_ms: int
+    last_ms: int
+    until_ms: int
+    """The latest time of a line."""
+    step_back_ms: int
+    """How far the clock went back between two lines at most."""
+    back_ms: int
+    """How far it went back in all."""
+
+
+class Gathered(NamedTuple):
+    """A life, or a part of it, without extraordinary events."""
+
+    path: str
+    opened: bytes
+    """The line with which it begins."""
+    lines: int
+    times: Times
     log: Log
     wire: Wire
     messages: Messages
     received: Received
     emitted: Emitted
-    missing: list[tuple[int, list[str]]]
-    """When messages were noted as missing, and which."""
-    requested: list[tuple[int, list[str]]]
-    """When messages were asked of others, and which."""
-    repaired: list[str]
-    """Messages that were sent again for others."""
+    repairs: list[RepairEvent]
+    hours: dict[int, Hour]
+    """The log, by hours of Lamport timestamps."""
     ids: Ids
     words: Ids
     """Sources and outcomes."""
 
+    def of(self, event: str) -> list[RepairEvent]:
+        """The repairs of one kind."""
+        return [each for each in self.repairs if each.event == event]
 
-TABLES: Final = (Log, Wire, Messages, Received, Emitted)
+
+TABLES: Final = ("log", "wire", "messages", "received", "emitted")
 
 
-def gathered(participant: Participant) -> Gathered:
-    """The journals of a participant with one life.
+def parts_of(participant: Participant) -> list[Gathered]:
+    """The files of a participant's journals.
 
     Raises:
-        NeedsRowReader: another one, or lines that are not understood here.
+        NeedsRowReader: lines that are not understood here.
     """
     ids, words = Ids(), Ids()
-    columns: defaultdict[type, list[Any]] = defaultdict(list)
-    at_ms: list[int] = []
-    rare: dict[str, list[Json]] = defaultdict(list)
-    opened: list[Noted] = []
-    for piece in _pieces(participant, at_ms, ids):
-        if isinstance(piece, Noted):
-            opened.append(piece)
-            at_ms.append(piece.line.at_ms or 0)
-            continue
-        if not EXTRAORDINARY.isdisjoint(piece.by_event):
-            raise NeedsRowReader("an extraordinary event")
-        at_ms += piece.at_ms
-        columns[Log].append(_log(piece.lines(LOGGED), ids))
-        columns[Wire].append(_wire(piece.wire, words))
-        columns[Messages].append(piece.messages)
-        columns[Received].append(_received(piece.lines(RECEIVED), piece.contents, ids))
-        columns[Emitted].append(_emitted(piece.lines("message_acknowledged"), ids, words))
-        for event in ("message_missing", "repair_requested", "repair_sent"):
-            rare[event] += piece.lines(event).rows
-    if not columns:
-        raise NeedsRowReader("a journal without lines")
-    log, wire, messages, received, emitted = (_joined(columns[kind]) for kind in TABLES)
+    return [gathered_part(Path(path), ids, words) for path in participant.paths]
+
+
+def gathered_part(path: Path, ids: Ids, words: Ids) -> Gathered:
+    """One file of a participant's journals, with ids and words as these numbers.
+
+    Raises:
+        NeedsRowReader: lines that are not understood here.
+    """
+    columns: defaultdict[str, list[Any]] = defaultdict(list)
+    repairs: list[RepairEvent] = []
+    with opened_file(path) as file:
+        opened = file.readline(MAX_LINE_BYTES)
+        at_ms = [line_of(opened).at_ms or 0]
+        for piece in line_ranges(blocks_of(file), 1, ids):
+            if not EXTRAORDINARY.isdisjoint(piece.by_event):
+                raise NeedsRowReader("an extraordinary event")
+            at_ms += piece.at_ms
+            columns["log"].append(_log(piece.lines(LOGGED), ids))
+            columns["wire"].append(_wire(piece.wire, words))
+            columns["messages"].append(piece.messages)
+            columns["received"].append(_received(piece.lines(RECEIVED), piece.contents, ids))
+            columns["emitted"].append(_emitted(piece.lines("message_acknowledged"), ids, words))
+            for event in (MISSING, REQUESTED, REPAIRED):
+                repairs += _repairs(event, piece.lines(event))
     times_ms = np.array(at_ms, np.int64)
     if times_ms.min() < -MAX_MS or times_ms.max() > MAX_MS:
         raise NeedsRowReader("a time that is none")
+    nothing_received = _received(_NONE, np.zeros((0, DIGEST_BYTES), np.uint8), ids)
+    empty = (
+        *(_log(_NONE, ids), _wire(_NONE, words), no_messages()),
+        *(nothing_received, _emitted(_NONE, ids, words)),
+    )
+    tables = {
+        name: _joined(columns[name] or [nothing])
+        for name, nothing in zip(TABLES, empty, strict=True)
+    }
+    times = times_of(times_ms)
     return Gathered(
-        opened=opened[0],
-        at_ms=times_ms,
-        log=log,
-        wire=wire,
-        messages=messages,
-        received=received,
-        emitted=emitted,
-        missing=[(row.at_ms, ids_in(row) or []) for row in rare["message_missing"]],
-        requested=[(row.at_ms, ids_in(row) or []) for row in rare["repair_requested"]],
-        repaired=[row.message_id or "" for row in rare["repair_sent"]],
+        *(str(path), opened, len(at_ms), times),
+        **tables,
+        repairs=repairs,
+        hours=_hours(tables["log"], list(ids)),
         ids=ids,
         words=words,
     )
 
 
-def _pieces(
-    participant: Participant, at_ms: Sequence[int], ids: Ids
-) -> Iterator[Noted | LineRange]:
-    """The lines with which files begin, and what stands between them."""
-    for opened, blocks in opened_lines(participant):
-        yield opened
-        yield from line_ranges(blocks, len(at_ms), ids)
+def joined(participant: Participant, parts: Sequence[Gathered]) -> tuple[Noted, Gathered]:
+    """The files of one life, which have the same numbers for ids, and the line that opened it.
+
+    Raises:
+        NeedsRowReader: they are no life, or more than one.
+    """
+    lives, first = Lives(), None
+    for nth, part in enumerate(parts):
+        reading = Reading(participant.channel_id, participant.participant_id)
+        noted = lives.noted(part.path, 1, reading.line(part.opened))
+        if noted.line.event != (CONTINUED if nth else OPENED) or noted.life:
+            raise NeedsRowReader("not the beginning of a journal, or of the next part of it")
+        first = first or noted
+    if first is None:
+        raise NeedsRowReader("no journal")
+    if len(parts) == 1:
+        return first, parts[0]
+    firsts = np.cumsum([0, *(part.lines for part in parts)]).tolist()
+    placed = [_from_line(part, begin) for part, begin in zip(parts, firsts[:-1], strict=True)]
+    seams = [max(one.times.last_ms - other.times.first_ms, 0) for one, other in pairwise(parts)]
+    times = Times(
+        parts[0].times.first_ms,
+        parts[-1].times.last_ms,
+        max(part.times.until_ms for part in parts),
+        max(*seams, *(part.times.step_back_ms for part in parts)),
+        sum(seams) + sum(part.times.back_ms for part in parts),
+    )
+    tables = {name: _joined([getattr(part, name) for part in placed]) for name in TABLES}
+    return first, placed[0]._replace(
+        lines=firsts[-1],
+        times=times,
+        repairs=[each for part in placed for each in part.repairs],
+        hours=reduce(together, [part.hours for part in placed]),
+        **tables,
+    )
+
+
+def _from_line(part: Gathered, begin: int) -> Gathered:
+    """A part whose lines are counted from another number on."""
+    tables = {
+        name: getattr(part, name)._replace(line=getattr(part, name).line + begin)
+        for name in TABLES
+        if name != "messages"
+    }
+    repairs = [each._replace(line=each.line + begin) for each in part.repairs]
+    return part._replace(repairs=repairs, **tables)
+
+
+def times_of(at_ms: Whole) -> Times:
+    """The times of lines, in their order."""
+    back_ms = -np.minimum(np.diff(at_ms), 0)
+    ends = int(at_ms[0]), int(at_ms[-1]), int(at_ms.max())
+    return Times(*ends, int(back_ms.max(initial=0)), int(back_ms.sum()))
+
+
+def _hours(log: Log, names: Sequence[str]) -> dict[int, Hour]:
+    ids, senders = (map(names.__getitem__, each.tolist()) for each in (log.message_id, log.sender))
+    entries = zip(
+        log.lamport_timestamp.tolist(), ids, senders, rows_of(log.content_sha256), strict=True
+    )
+    return hours_of(entries, log.at_ms.tolist())
+
+
+def _repairs(event: str, lines: Lines) -> list[RepairEvent]:
+    if event == REPAIRED:
+        found = [[row.message_id or ""] for row in lines.rows]
+    else:
+        found = [ids_in(row) or [] for row in lines.rows]
+    places = zip(lines.numbers.tolist(), lines.rows, found, strict=True)
+    return [RepairEvent(line, row.at_ms, event, ids) for line, row, ids in places]
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -212,6 +314,9 @@ def _emitted(lines: Lines, ids: Ids, words: Ids) -> Emitted:
         words.codes(_all(sources)),
         ids.codes(_all(senders)),
     )
+
+
+_NONE: Final = Lines(np.zeros(0, np.int64), [])
 
 
 def _numbers(values: Sequence[int]) -> Whole:

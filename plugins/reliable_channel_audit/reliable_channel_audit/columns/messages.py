@@ -65,6 +65,12 @@ class Messages(NamedTuple):
     """Retrieval hints and the messages that they are for, by entries that differ."""
 
 
+def no_messages() -> Messages:
+    none = np.zeros(0, np.int64)
+    digests = np.zeros((0, DIGEST_BYTES), np.uint8)
+    return Messages(none, none, none, digests, *(none,) * 6, [])
+
+
 def messages_of(
     unpacked: Unpacked, wire: Whole, received: Whole, ids: Ids
 ) -> tuple[Messages, Array]:
@@ -256,3 +262,9 @@ def _names(values: Sequence[bytes], longest: int) -> list[str]:
     if any(len(each) > longest for each in known.values()):
         raise NeedsRowReader("a long id")
     return list(map(known.__getitem__, values))
+
+
+def rows_of(digests: Array) -> list[bytes]:
+    """Rows of 32 bytes as values."""
+    data = digests.tobytes()
+    return [data[at : at + DIGEST_BYTES] for at in range(0, len(data), DIGEST_BYTES)]

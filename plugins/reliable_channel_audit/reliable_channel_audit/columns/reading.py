@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 
 from reliable_channel.spi import MAX_MESSAGE_BYTES
 
-from ..journals import MAX_LINE_BYTES, Lives, Noted, Participant, Reading, opened_file
-from ..lines import CONTINUED, KNOWN, LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, all_json_of
+from ..journals import MAX_LINE_BYTES
+from ..lines import KNOWN, LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, all_json_of
 from .messages import Ids, Messages, messages_of
 from .packing import Unpacked, unpacked, whole
 from .wire import Array, NeedsRowReader, Whole
@@ -65,23 +64,7 @@ class LineRange(NamedTuple):
         return self.by_event.get(event, Lines(np.zeros(0, np.int64), []))
 
 
-def opened_lines(participant: Participant) -> Iterator[tuple[Noted, Iterator[bytes]]]:
-    """For each journal the line with which it begins, and the others, a block at a time.
-
-    Raises:
-        NeedsRowReader: it begins otherwise, or begins another life.
-    """
-    lives = Lives()
-    for nth, path in enumerate(participant.paths):
-        reading = Reading(participant.channel_id, participant.participant_id)
-        with opened_file(Path(path)) as file:
-            noted = lives.noted(path, 1, reading.line(file.readline(MAX_LINE_BYTES)))
-            if noted.line.event != (CONTINUED if nth else OPENED) or noted.life:
-                raise NeedsRowReader("not the beginning of a journal, or of the next part of it")
-            yield noted, _blocks(file)
-
-
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
     """The rest of a file, in whole lines."""
     begun = b""
     while read := file.read(BLOCK_BYTES):

@@ -36,7 +36,7 @@ LIVES_OF_A_JOURNAL: Final = 10_000
 lives, and they have the same numbers after a restart."""
 
 
-class Journal:
+class GrowingJournal:
     """One journal with its old parts, as it grows."""
 
     def __init__(self, whose: tuple[str, str], family: str, paths: Iterable[Path]) -> None:
@@ -98,7 +98,7 @@ class LiveJudge:
         self._paths = paths
         self.reports = reports
         self._settle_ms, self._patience_ms, self._window = settle_ms, patience_ms, window
-        self._journals: dict[str, Journal] = {}
+        self._journals: dict[str, GrowingJournal] = {}
         self._copies: set[str] = set()
         """Journals whose lines stand in others, too."""
         self._generations = [Generation(settle_ms)]
@@ -196,4 +196,4 @@ class LiveJudge:
             elif len(group := group_of(paths).participants) == 1:
                 (own,) = group
                 whose = own.channel_id, own.participant_id
-                self._journals[family] = Journal(whose, family, map(Path, own.paths))
+                self._journals[family] = GrowingJournal(whose, family, map(Path, own.paths))

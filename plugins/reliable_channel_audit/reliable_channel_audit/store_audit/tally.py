@@ -26,7 +26,7 @@ class StoredMessage(NamedTuple):
 
 
 @dataclass(slots=True)
-class Gap:
+class MissingReference:
     """A message that stored messages refer to and that is not in Store."""
 
     message_id: str
@@ -63,7 +63,7 @@ class ChannelTally:
     last_ms: int
     profiles: Counter[str] = field(default_factory=Counter)
     senders: dict[str, Sender] = field(default_factory=dict)
-    gaps: dict[str, Gap] = field(default_factory=dict)
+    gaps: dict[str, MissingReference] = field(default_factory=dict)
     altered: list[Altered] = field(default_factory=list)
     requests: int = 0
     """Ids in repair requests."""
@@ -143,13 +143,13 @@ class ChannelTally:
                 gap.waiting.append(message.message_id)
                 self._waiting[message.message_id] += 1
 
-    def _gap(self, entry: HistoryEntry, message: Message, at_ms: int) -> Gap | None:
+    def _gap(self, entry: HistoryEntry, message: Message, at_ms: int) -> MissingReference | None:
         """The gap where an id should be; None where it is in Store."""
         if entry.message_id in self._contents:
             return None
         gap = self.gaps.get(entry.message_id)
         if gap is None:
-            gap = self.gaps[entry.message_id] = Gap(
+            gap = self.gaps[entry.message_id] = MissingReference(
                 entry.message_id,
                 entry.sender_id,
                 entry.retrieval_hint,

@@ -19,7 +19,7 @@ from ..sim.comparison import (
     CONTROL,
     VARIANTS,
     Cell,
-    Figure,
+    ComparedCell,
     covering,
     full,
     presets,
@@ -64,7 +64,7 @@ def compare(
     as_json: bool,
     out_dir: Path | None,
     stop: threading.Event,
-    shown: Callable[[Iterable[Figure], int], Iterator[Figure]],
+    shown: Callable[[Iterable[ComparedCell], int], Iterator[ComparedCell]],
 ) -> bool:
     """Run the comparison of `WHICH` and print it; return whether all promises were kept."""
     began = time.monotonic()
@@ -84,7 +84,7 @@ def compare(
     done = spread(partial(_run, terms=terms), tasks, jobs=jobs, stopped=stop.is_set)
     found = {figure.cell: figure for figure in shown(done, len(tasks))}
     for cell in cells:
-        found.setdefault(cell, Figure(cell, None, absent.get(_sync_of(cell), "interrupted")))
+        found.setdefault(cell, ComparedCell(cell, None, absent.get(_sync_of(cell), "interrupted")))
     figures = [found[cell] for cell in cells]
     if as_json:
         for figure in figures:
@@ -105,7 +105,7 @@ def _sync_of(cell: Cell) -> str:
     return ALL_VARIANTS[cell.variant].sync
 
 
-def _run(cell: Cell, terms: Terms) -> Figure:
+def _run(cell: Cell, terms: Terms) -> ComparedCell:
     return run_cell(cell, _make, terms)
 
 
@@ -121,7 +121,7 @@ def _absent() -> Iterator[tuple[str, str]]:
             yield sync, f"not installed (pip install reliable-channel-{sync})"
 
 
-def tables(figures: Sequence[Figure]) -> Iterator[Table]:
+def tables(figures: Sequence[ComparedCell]) -> Iterator[Table]:
     """A table for each group and network, as means of the seeds."""
     for point in dict.fromkeys(map(_point, figures)):
         scenario, participants, loss = point
@@ -140,11 +140,11 @@ def tables(figures: Sequence[Figure]) -> Iterator[Table]:
         yield table
 
 
-def _point(figure: Figure) -> tuple[str, int, float]:
+def _point(figure: ComparedCell) -> tuple[str, int, float]:
     return figure.cell.scenario, figure.cell.participants, figure.cell.loss
 
 
-def texts(figures: Sequence[Figure]) -> list[str]:
+def texts(figures: Sequence[ComparedCell]) -> list[str]:
     """The cells of a table for the runs of one variant."""
     if any(figure.not_run for figure in figures):
         return ["not run", *["-"] * (len(COLUMNS) - 1)]
@@ -152,7 +152,7 @@ def texts(figures: Sequence[Figure]) -> list[str]:
     return ["-" if known is None else written.format(known[0]) for known, written in found]
 
 
-def _told_of_broken(figures: Iterable[Figure]) -> bool:
+def _told_of_broken(figures: Iterable[ComparedCell]) -> bool:
     kept = True
     for figure in figures:
         measures, cell = figure.measures, figure.cell
@@ -171,7 +171,7 @@ def _told_of_broken(figures: Iterable[Figure]) -> bool:
     return kept
 
 
-def _write(directory: Path, figures: Sequence[Figure]) -> None:
+def _write(directory: Path, figures: Sequence[ComparedCell]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "results.csv").write_text(to_csv(figures))
     if not any(figure.cell.variant in VARIANTS for figure in figures):

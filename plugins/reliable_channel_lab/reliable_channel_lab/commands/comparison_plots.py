@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from reliable_channel_audit.plots import Dashes, Line, Panel, draw
+from reliable_channel_audit.plots import Curve, Dashes, Panel, draw
 
-from ..sim.comparison import CONTROL, VARIANTS, Figure
+from ..sim.comparison import CONTROL, VARIANTS, ComparedCell
 from ..sim.figures import over_seeds
 from ..sim.floor import Floor, floor_of
 from ..sim.measures import Measures
@@ -34,7 +34,7 @@ _FLOORS: Final[Mapping[str, Callable[[Floor], float]]] = {
 _SCENARIOS: Final = ("1:1", "group", "community")
 
 
-def plots(figures: Sequence[Figure]) -> dict[str, bytes]:
+def plots(figures: Sequence[ComparedCell]) -> dict[str, bytes]:
     """SVG by file name.
 
     Raises:
@@ -55,7 +55,7 @@ def _rows(columns: list[list[Panel]]) -> list[list[Panel]]:
     return [list(row) for row in zip(*filter(None, columns), strict=True)]
 
 
-def _over_loss(figures: Sequence[Figure], scenario: str) -> list[Panel]:
+def _over_loss(figures: Sequence[ComparedCell], scenario: str) -> list[Panel]:
     mine = [figure for figure in figures if figure.cell.scenario == scenario]
     losses = Counter(size for size, _ in {(f.cell.participants, f.cell.loss) for f in mine})
     if not losses:
@@ -66,7 +66,7 @@ def _over_loss(figures: Sequence[Figure], scenario: str) -> list[Panel]:
     return _column(shown, title, "% lost", lambda figure: 100 * figure.cell.loss)
 
 
-def _over_size(figures: Sequence[Figure], scenario: str) -> list[Panel]:
+def _over_size(figures: Sequence[ComparedCell], scenario: str) -> list[Panel]:
     mine = [figure for figure in figures if figure.cell.scenario == scenario]
     sizes = Counter(loss for _, loss in {(f.cell.participants, f.cell.loss) for f in mine})
     if not sizes or sizes[loss := max(sizes, key=lambda lost: (sizes[lost], -lost))] < 2:
@@ -77,7 +77,7 @@ def _over_size(figures: Sequence[Figure], scenario: str) -> list[Panel]:
 
 
 def _column(
-    figures: list[Figure], title: str, x_label: str, x_of: Callable[[Figure], float]
+    figures: list[ComparedCell], title: str, x_label: str, x_of: Callable[[ComparedCell], float]
 ) -> list[Panel]:
     return [
         Panel(
@@ -94,10 +94,10 @@ def _column(
 
 
 def _lines(
-    figures: list[Figure],
-    x_of: Callable[[Figure], float],
+    figures: list[ComparedCell],
+    x_of: Callable[[ComparedCell], float],
     value: Callable[[Measures], float | None],
-) -> Iterable[Line]:
+) -> Iterable[Curve]:
     for name, variant in VARIANTS.items():
         mine = [figure for figure in figures if figure.cell.variant == name]
         if name == CONTROL or not mine:
@@ -106,7 +106,7 @@ def _lines(
         seen = {x: over_seeds([f for f in mine if x_of(f) == x], value) for x in xs}
         found = [(x, known) for x, known in seen.items() if known is not None]
         dashes: Dashes = "dashed" if variant.store else "solid"
-        yield Line(
+        yield Curve(
             name,
             [(x, mean) for x, (mean, _, _) in found],
             _COLOURS[name.removesuffix(", Store")],
@@ -116,11 +116,13 @@ def _lines(
         )
 
 
-def _floor(figures: list[Figure], x_of: Callable[[Figure], float], measure: str) -> Iterable[Line]:
+def _floor(
+    figures: list[ComparedCell], x_of: Callable[[ComparedCell], float], measure: str
+) -> Iterable[Curve]:
     if (floor := _FLOORS.get(measure)) is not None:
         points = {x_of(figure): floor(floor_of(figure.cell)) for figure in figures}
-        yield Line("floor", sorted(points.items()), _COLOURS["floor"], "dotted")
+        yield Curve("floor", sorted(points.items()), _COLOURS["floor"], "dotted")
 
 
-def _note(figures: list[Figure]) -> str:
+def _note(figures: list[ComparedCell]) -> str:
     return "x above: not run" if any(figure.not_run for figure in figures) else ""

@@ -108,7 +108,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ComparedCell:
     """A cell, and what came of it."""
 
     cell: Cell
@@ -237,17 +237,17 @@ def workload(cell: Cell) -> list[Scenario]:
     return [HARDSHIPS[hardship](each) for each in SCENARIOS[name](cell, random)]
 
 
-def run_cell(cell: Cell, make: MakeSyncCore, terms: Terms | None = None) -> Figure:
+def run_cell(cell: Cell, make: MakeSyncCore, terms: Terms | None = None) -> ComparedCell:
     variant = ALL_VARIANTS[cell.variant]
     most = variant.max_participants
     if most is not None and cell.participants > most:
-        return Figure(cell, None, f"{cell.variant}: {variant.why}")
+        return ComparedCell(cell, None, f"{cell.variant}: {variant.why}")
     try:
         terms = _terms(variant, terms or Terms())
         measures = run_trial(workload(cell), maker(variant, make), terms)
-        return Figure(cell, measures)
+        return ComparedCell(cell, measures)
     except TooMuchWork as error:
-        return Figure(cell, None, f"stopped: {error}")
+        return ComparedCell(cell, None, f"stopped: {error}")
 
 
 def _terms(variant: Variant, terms: Terms) -> Terms:

@@ -6,7 +6,7 @@ from reliable_channel.engine.steps import WRITE_DELAY_MS, Wake
 from reliable_channel.sds.changes import Changes
 from reliable_channel.state import StateError
 
-from .driving import Driver
+from .driving import SimulatedDriver
 from .durability import Disk
 
 
@@ -14,7 +14,7 @@ class DiskWriter:
     """One write at a time. It is on the disk in the middle of its time: a process that dies after
     that finds it again, though nothing of it was let out."""
 
-    def __init__(self, driver: Driver[Any], disk: Disk) -> None:
+    def __init__(self, driver: SimulatedDriver[Any], disk: Disk) -> None:
         self._driver, self._disk = driver, disk
         self._is_writing = self._is_on_disk = False
         self._wakes_at_ms: int | None = None

@@ -41,7 +41,7 @@ def _ignore() -> None:
     """Wake nothing."""
 
 
-class Driver(driver.Driver[Packet], Generic[C]):
+class SimulatedDriver(driver.Driver[Packet], Generic[C]):
     """Drives an engine in virtual time, and has it watched.
 
     Each task sets what wakes it. Of what was planned nothing happens once `is_over`.

@@ -7,19 +7,19 @@ from dataclasses import asdict, fields
 from io import StringIO
 from typing import Any, Final
 
-from .comparison import Cell, Figure
+from .comparison import Cell, ComparedCell
 from .measures import Measures
 
 _CELL: Final = {"participants": int, "loss": float, "seed": int}
 
 
-def row(figure: Figure) -> dict[str, Any]:
+def row(figure: ComparedCell) -> dict[str, Any]:
     """A flat record: the cell, why it was not run, its measures."""
     measures = figure.measures.row() if figure.measures is not None else {}
     return {**asdict(figure.cell), "not_run": figure.not_run, **measures}
 
 
-def to_csv(figures: Iterable[Figure]) -> str:
+def to_csv(figures: Iterable[ComparedCell]) -> str:
     """A table with a line for each cell."""
     rows = [row(figure) for figure in figures]
     columns = max(rows, key=len, default={})
@@ -30,11 +30,11 @@ def to_csv(figures: Iterable[Figure]) -> str:
     return written.getvalue()
 
 
-def to_json_line(figure: Figure) -> str:
+def to_json_line(figure: ComparedCell) -> str:
     return json.dumps({name: _short(value) for name, value in row(figure).items()})
 
 
-def from_csv(text: str) -> Iterator[Figure]:
+def from_csv(text: str) -> Iterator[ComparedCell]:
     """What `to_csv` wrote.
 
     Raises:
@@ -50,11 +50,11 @@ def from_csv(text: str) -> Iterator[Figure]:
                 numbers = {name: _number(values[name]) for name in kept}
         except (KeyError, ValueError, TypeError) as error:
             raise ValueError(f"line {number} is no figure of a comparison: {error!r}") from error
-        yield Figure(cell, Measures(**numbers) if numbers else None, not_run)
+        yield ComparedCell(cell, Measures(**numbers) if numbers else None, not_run)
 
 
 def over_seeds(
-    figures: Iterable[Figure], value: Callable[[Measures], float | None]
+    figures: Iterable[ComparedCell], value: Callable[[Measures], float | None]
 ) -> tuple[float, float, float] | None:
     """Mean, least and most of a value; None where no run has it."""
     values = [v for f in figures if f.measures is not None and (v := value(f.measures)) is not None]

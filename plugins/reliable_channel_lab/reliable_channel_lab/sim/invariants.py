@@ -31,7 +31,7 @@ from reliable_channel.sds.log.root import Reconciling
 from .budget import Spending
 from .filters import FilterJudge
 from .ledger import InvariantViolated, Ledger, Record
-from .limits import Limits
+from .limits import BufferLimits
 from .participant import Participant
 from .payloads import Arrivals, Payload, Payloads
 from .redelivery import Redelivery
@@ -120,7 +120,7 @@ class Watch(Observer[SdsProtocol]):
         """A process starts, with nothing."""
         self._forget()
         self._ledger.forget_holder(self.number)
-        self._limits = Limits(core, self._ledger.reached.full, self._violated)
+        self._limits = BufferLimits(core, self._ledger.reached.full, self._violated)
         self._filter.inserted.clear()
         self._redelivery.started()
         self._arrivals.started()
@@ -137,7 +137,7 @@ class Watch(Observer[SdsProtocol]):
     def _go_on(self, core: SdsProtocol) -> None:
         self._arrivals.restarted(self._ledger.now_ms())
         self._unaccepted.clear()
-        self._limits = Limits(core, self._ledger.reached.full, self._violated)
+        self._limits = BufferLimits(core, self._ledger.reached.full, self._violated)
         self._planned = core.repair_requests.planned()
         clock_ms = core.clock.value
         if clock_ms < self._newest_ms:

@@ -10,7 +10,7 @@ from .ledger import Fail
 KEPT: Final = "buffers keep their limits"
 
 
-class Limits:
+class BufferLimits:
     """The buffers of a core, and how much each may have; `full` is called with those that are."""
 
     def __init__(self, core: SdsProtocol, full: Callable[[str], None], fail: Fail) -> None:

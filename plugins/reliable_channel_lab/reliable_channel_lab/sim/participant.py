@@ -11,7 +11,7 @@ from reliable_channel.sds.log.archive import NO_ARCHIVE
 from reliable_channel.state import Identity, Saved, StateCorrupt
 
 from .application import Application
-from .driving import Driver
+from .driving import SimulatedDriver
 from .durability import Disk
 from .network import Packet
 from .process import Process
@@ -102,7 +102,7 @@ class Participant(Generic[C]):
             self.watch.lost_disk()
             return disk.open(), True
 
-    def _driver(self, saved: Saved | None) -> Driver[C]:
+    def _driver(self, saved: Saved | None) -> SimulatedDriver[C]:
         world, names = self._world, f"{self._seed} {self.name} {self._starts}"
         clock = MonotonicWallClock(self._wall_ns, lambda: world.timeline.now_ms * NANOSECONDS)
         now_ms = clock() // NANOSECONDS
@@ -131,7 +131,7 @@ class Participant(Generic[C]):
             spent=spent,
         )
         place = self.name, world, self._node, self.watch
-        return Driver(*place, core, engine, now_ns=clock, wall_ns=self._wall_ns)
+        return SimulatedDriver(*place, core, engine, now_ns=clock, wall_ns=self._wall_ns)
 
     def stop(self) -> None:
         """End the process: what it had in memory alone is gone."""

@@ -9,7 +9,7 @@ from reliable_channel.events import AnyEvent
 from reliable_channel.state import Saved
 
 from .disk_writer import DiskWriter
-from .driving import Driver
+from .driving import SimulatedDriver
 from .durability import Disk
 from .network import Packet
 from .publishing import Publisher
@@ -20,7 +20,7 @@ from .world import C
 class Process(Generic[C]):
     """What `runtime/runtime.py` is in earnest; `end` kills it, at any moment."""
 
-    def __init__(self, driver: Driver[C], disk: Disk | None) -> None:
+    def __init__(self, driver: SimulatedDriver[C], disk: Disk | None) -> None:
         self.driver = driver
         self._publisher = Publisher(driver)
         store = driver.world.store

@@ -7,7 +7,7 @@ from reliable_channel.engine.backoff import Backoff
 from reliable_channel.engine.outbox import Item
 from reliable_channel.engine.steps import Wake
 
-from .driving import Driver
+from .driving import SimulatedDriver
 from .network import Packet, packet
 
 
@@ -18,7 +18,7 @@ class Publisher:
     away then, has published it, and the engine does not know.
     """
 
-    def __init__(self, driver: Driver[Any]) -> None:
+    def __init__(self, driver: SimulatedDriver[Any]) -> None:
         self._driver = driver
         self._is_busy = False
         self._in_hand: Item | None = None

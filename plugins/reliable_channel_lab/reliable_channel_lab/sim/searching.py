@@ -9,7 +9,7 @@ from reliable_channel.engine.confirmation import SKEW_MS
 from reliable_channel.engine.steps import Wake
 from reliable_channel.engine.store_queries import ByTime, Query
 
-from .driving import Driver
+from .driving import SimulatedDriver
 from .network import Packet
 from .store import Store, StoreAwayError
 
@@ -20,7 +20,7 @@ GRACE_MS: Final = 2_000
 class Searcher:
     """Obeys the engine's queries, and looks for own messages in Store."""
 
-    def __init__(self, driver: Driver[Any], store: Store) -> None:
+    def __init__(self, driver: SimulatedDriver[Any], store: Store) -> None:
         self._driver, self._store = driver, store
         self.is_busy = False
         """Whether Store is being asked for what is missing."""
@@ -86,5 +86,5 @@ class Searcher:
         return self._store.answer(query)
 
 
-def _random(driver: Driver[Any]) -> Callable[[], float]:
+def _random(driver: SimulatedDriver[Any]) -> Callable[[], float]:
     return Random(f"{driver.name} {driver.now_ms()} store").random

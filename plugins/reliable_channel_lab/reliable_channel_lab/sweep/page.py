@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from reliable_channel_audit.plots import Format, Line, Panel, draw
+from reliable_channel_audit.plots import Curve, Format, Panel, draw
 
 from .curves import Conditions, best, combinations, curve, figure, select, values_of
 from .plan import Plan
@@ -132,11 +132,11 @@ def _row(records: Sequence[Record], plot: Plot) -> list[Panel]:
     return panels
 
 
-def _line(records: Sequence[Record], plot: Plot, number: int, label: Value) -> Line:
+def _line(records: Sequence[Record], plot: Plot, number: int, label: Value) -> Curve:
     (_, x_unit), (y_label, y_unit) = _axis(plot.x), _axis(plot.y)
     chosen = select(records, {plot.lines: label}) if plot.lines else records
     points = [(x / x_unit, y) for x, y in curve(chosen, plot.x, plot.y)]
-    return Line(
+    return Curve(
         f"{words(plot.lines)} {_value(label)}" if plot.lines else y_label,
         [(x, y.mean / y_unit) for x, y in points if y is not None],
         number,

@@ -20,7 +20,7 @@ from reliable_channel.engine.segments import Segments
 from reliable_channel.engine.steps import Step
 from reliable_channel.events import MessageAcknowledged
 from reliable_channel.sds import comparison
-from reliable_channel.sds.adaptive.causal_frontier import Heads
+from reliable_channel.sds.adaptive.causal_frontier import CausalFrontier
 from reliable_channel.sds.bloom import RollingBloomFilter
 from reliable_channel.sds.comparison import LogComparison
 from reliable_channel.sds.message import Message, MessageKind
@@ -195,7 +195,7 @@ def stored_once_looked() -> AbstractContextManager[Any]:
 
 def heads_forgotten() -> AbstractContextManager[Any]:
     """After a restart only the newest messages are referred to."""
-    return patch.object(Heads, "restore", lambda self, rows: None)
+    return patch.object(CausalFrontier, "restore", lambda self, rows: None)
 
 
 def others_wait_for_store() -> AbstractContextManager[Any]:

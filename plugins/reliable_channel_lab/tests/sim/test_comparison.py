@@ -18,7 +18,7 @@ from reliable_channel_lab.sim.comparison import (
     SCENARIOS,
     VARIANTS,
     Cell,
-    Figure,
+    ComparedCell,
     covering,
     full,
     maker,
@@ -170,7 +170,7 @@ def test_what_mvds_does_not_take_is_not_run() -> None:
 def test_what_is_too_much_work_is_stopped_and_says_so() -> None:
     cell = Cell("group", 5, 0.2, "SVS", 1)
     figure = run_cell(cell, make, Terms(max_receives=100))
-    assert figure == Figure(cell, None, "stopped: more than 100 messages given to cores")
+    assert figure == ComparedCell(cell, None, "stopped: more than 100 messages given to cores")
     assert run_cell(cell, make, Terms(max_receives=100_000)).measures is not None
     assert issubclass(TooMuchWork, Exception)
 
@@ -190,7 +190,7 @@ def test_the_cells_cover_what_is_asked_for() -> None:
 def test_figures_are_written_and_read_back() -> None:
     figures = [
         run_cell(Cell("1:1", 2, 0.2, "SVS", 1), make, SHORT),
-        Figure(Cell("group", 100, 0.2, "MVDS", 1), None, "too large"),
+        ComparedCell(Cell("group", 100, 0.2, "MVDS", 1), None, "too large"),
     ]
     assert list(from_csv(to_csv(figures))) == figures
     flat = row(figures[0])

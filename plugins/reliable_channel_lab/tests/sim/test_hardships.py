@@ -5,14 +5,14 @@ from itertools import pairwise
 import pytest
 
 from reliable_channel_lab.commands import compare
-from reliable_channel_lab.sim.comparison import Cell, Figure, run_cell, self_tuning
+from reliable_channel_lab.sim.comparison import Cell, ComparedCell, run_cell, self_tuning
 from reliable_channel_lab.sim.hardships import HARDSHIPS, bursts
 from reliable_channel_lab.sim.measures import Measures
 from reliable_channel_lab.sim.scenario import Partition, Scenario, Write
 
 
 def measured(scenario: str, participants: int, loss: float) -> Measures:
-    figure: Figure = run_cell(Cell(scenario, participants, loss, "auto", 1001), compare._make)
+    figure: ComparedCell = run_cell(Cell(scenario, participants, loss, "auto", 1001), compare._make)
     assert figure.measures is not None
     return figure.measures
 

@@ -11,7 +11,7 @@ from ..wire.chats import partitioned_topic
 from ..wire.direct.correspondence import Correspondence, DirectPayload
 from ..wire.direct.datasync import DataSync, DataSyncPayload
 from ..wire.direct.groups import Group
-from ..wire.direct.session_store import Session
+from ..wire.direct.session_store import RatchetSession
 from ..wire.direct.sessions import Sessions
 from ..wire.enums import MessageType, Reaction
 from ..wire.keys import PrivateKey, PublicKey
@@ -61,7 +61,7 @@ class StatusGoSessions(Sessions):
         session_id: str,
         own: str,
         is_new: bool,
-    ) -> Session | Refused:
+    ) -> RatchetSession | Refused:
         if session_id in self._raw:
             return self._session(session_id)
         return super()._of_message(message, sender, session_id, own, is_new)

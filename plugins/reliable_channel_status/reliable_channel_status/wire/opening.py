@@ -13,8 +13,8 @@ from reliable_channel.segmentation import (
     PayloadReassembled,
     Reassembler,
     ReassemblyLimits,
-    SegmentDiscarded,
     SegmentOutcome,
+    SegmentRefused,
     SegmentSetDropped,
     SetDropReason,
 )
@@ -358,9 +358,9 @@ _IN_CHATS: Final = (ChatMessage, EditMessage, DeleteMessage, PinMessage, EmojiRe
 
 def _refusals(outcome: SegmentOutcome) -> Iterator[Refused]:
     match outcome:
-        case SegmentDiscarded(reason=DiscardReason.PARITY_IGNORED):
+        case SegmentRefused(reason=DiscardReason.PARITY_IGNORED):
             return
-        case SegmentDiscarded():
+        case SegmentRefused():
             yield Refused(RefusalReason.BAD_SEGMENT, outcome.detail)
         case SegmentSetDropped():
             has = f"{outcome.chunks} of {outcome.total_chunks} segments"

@@ -55,7 +55,7 @@ async def asked(link: Link, protocol: str, request: bytes) -> bytes:
     return answer
 
 
-async def subscribe(link: Link, topics: Sequence[str] = (TOPIC,)) -> codec.Answer:
+async def subscribe(link: Link, topics: Sequence[str] = (TOPIC,)) -> codec.ResponseStatus:
     request = codec.encode_filter_request("1", FilterRequest.SUBSCRIBE, SHARD, topics)
     return codec.decode_answer(await asked(link, FILTER_SUBSCRIBE, request))
 

@@ -59,7 +59,7 @@ class MemorySessionStore:
 
 
 @dataclass(slots=True)
-class Session:
+class RatchetSession:
     """A ratchet session with one device."""
 
     bundle_id: bytes
@@ -96,7 +96,7 @@ class Session:
     @classmethod
     def decode(
         cls, value: bytes, keys: MessageKeys, new_key: Callable[[], PrivateKey]
-    ) -> "Session":
+    ) -> "RatchetSession":
         """Read it from the store.
 
         Args:

@@ -32,7 +32,7 @@ from .ratchet import (
     RatchetHeader,
     TooManySkipped,
 )
-from .session_store import Session, SessionStore
+from .session_store import RatchetSession, SessionStore
 
 MAX_INSTALLATIONS: Final = 3
 """Devices of a user that are written to, those seen last (status-go)."""
@@ -84,7 +84,7 @@ class Sessions:
         )
         """The ids under which a peer knows this device since its sessions were lost."""
         self._raw: OrderedDict[str, bytes] = OrderedDict(store.rows("direct_sessions"))
-        self._live: dict[str, Session] = {}
+        self._live: dict[str, RatchetSession] = {}
         self._of_device: dict[str, list[str]] = {}
         for session_id in self._raw:
             self._of_device.setdefault(_device_of(session_id), []).append(session_id)
@@ -269,7 +269,7 @@ class Sessions:
         session_id: str,
         own: str,
         is_new: bool,
-    ) -> Session | Refused:
+    ) -> RatchetSession | Refused:
         session = self._session(session_id) if session_id in self._raw else None
         if not message.HasField("x3dh_header"):
             if session is None:
@@ -292,10 +292,10 @@ class Sessions:
         self,
         begins: status_pb2.X3DHHeader,
         sender: PublicKey,
-        before: Session | None,
+        before: RatchetSession | None,
         own: str,
         is_new: bool,
-    ) -> Session | Refused:
+    ) -> RatchetSession | Refused:
         """A session that another device began with an own bundle."""
         pre_keys = {key.public_key.compressed: key for _, key in self._pre_keys}
         if (pre_key := pre_keys.get(begins.id)) is None:
@@ -311,7 +311,9 @@ class Sessions:
         retired = [] if before is None else [*before.retired, before.ephemeral][-MAX_RETIRED:]
         ratchet = Ratchet.responder(secret, pre_key, new_key=self._new_key)
         last_ms = 0 if before is None else before.last_ms
-        return Session(begins.id, ratchet, begins.key, True, 0, retired=retired, last_ms=last_ms)
+        return RatchetSession(
+            begins.id, ratchet, begins.key, True, 0, retired=retired, last_ms=last_ms
+        )
 
     def _begun(self, peer: PublicKey, own: str, device: str, pre_key_hex: str) -> str:
         """Begin a session with a device's bundle."""
@@ -321,7 +323,7 @@ class Sessions:
         bundle_id = pre_key.compressed
         session_id = _session_id(peer, own, device, bundle_id)
         used = self._next_use(_device_of(session_id))
-        begun = Session(bundle_id, ratchet, ephemeral.public_key.compressed, False, used)
+        begun = RatchetSession(bundle_id, ratchet, ephemeral.public_key.compressed, False, used)
         self._add(session_id, begun)
         return session_id
 
@@ -338,15 +340,15 @@ class Sessions:
         same = self._of_device.get(device, ())
         return 1 + max((self._session(one).used for one in same), default=0)
 
-    def _session(self, session_id: str) -> Session:
+    def _session(self, session_id: str) -> RatchetSession:
         session = self._live.get(session_id)
         if session is None:
             keys = self._keys.pop(session_id, OrderedDict())
-            session = Session.decode(self._raw[session_id], keys, self._new_key)
+            session = RatchetSession.decode(self._raw[session_id], keys, self._new_key)
             self._live[session_id] = session
         return session
 
-    def _add(self, session_id: str, session: Session) -> None:
+    def _add(self, session_id: str, session: RatchetSession) -> None:
         if self._live.get(session_id) is not session:
             self._drop(session_id)  # what it replaces, with its message keys
             self._live[session_id] = session
@@ -358,7 +360,7 @@ class Sessions:
         while len(self._raw) > MAX_SESSIONS:
             self._drop(next(iter(self._raw)))
 
-    def _keep(self, session_id: str, session: Session) -> None:
+    def _keep(self, session_id: str, session: RatchetSession) -> None:
         self._raw[session_id] = session.encode()
         self._store.put("direct_sessions", session_id, self._raw[session_id])
 

@@ -1,0 +1,196 @@
+"""Closed journals become tables once, and a verdict on the tables is the one on the journals."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from reliable_channel_audit.check import check
+from reliable_channel_audit.columns.gathered import gathered_part
+from reliable_channel_audit.journals import journal_files
+from reliable_channel_audit.plugin import register_commands
+from reliable_channel_audit.tables import ingest as ingesting
+from reliable_channel_audit.tables import layout, participants
+from reliable_channel_audit.tables.ingest import Ingested, ingest, parts
+from reliable_channel_audit.tables.judging import Judged, judge
+from reliable_channel_audit.verdict import Value
+from tests.journal_lines import json_lines
+
+from .. import simulated
+from ..generated import write_group
+from ..planted import FAULTS, plant
+from ..plants import read, write_parts
+
+DAY_MS = 86_400_000
+
+
+def run(journals: Path, facts: Path) -> tuple[Ingested, Judged]:
+    done = ingest([journals], facts)
+    return done, judge(facts, done.group)
+
+
+def same(journals: Path, facts: Path) -> Judged:
+    """The verdict, which is that of `check`."""
+    _, judged = run(journals, facts)
+    found, expected = judged.verdict.to_json(), check([journals]).to_json()
+    assert json.loads(found) == json.loads(expected)
+    return judged
+
+
+def cut(journals: Path, after_ms: int) -> None:
+    """Leave of journals what was there at a time."""
+    for path in journal_files([journals]):
+        lines = json_lines(path)
+        until_ms = lines[0]["at_ms"] + after_ms
+        kept = [line for line in lines if line["at_ms"] <= until_ms]
+        path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_verdict_on_tables_is_that_on_journals(tmp_path: Path, fault: str) -> None:
+    paths = write_group(tmp_path / "journals", seed=1, loss=0.3)
+    plant(fault, paths[1], 1)
+    same(tmp_path / "journals", tmp_path / "facts")
+
+
+@pytest.mark.parametrize("seconds", [5, 13, 20])
+def test_the_verdict_on_a_running_group_is_that_on_its_journals(
+    tmp_path: Path, seconds: int
+) -> None:
+    write_group(tmp_path / "journals", messages=200, seed=2)
+    cut(tmp_path / "journals", seconds * 1000)
+    done, judged = run(tmp_path / "journals", tmp_path / "facts")
+    assert (done.added, judged.verdict.value) == (0, Value.KEPT)
+    same(tmp_path / "journals", tmp_path / "facts")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_verdict_on_simulated_groups_is_that_on_their_journals(
+    tmp_path: Path, seed: int
+) -> None:
+    """With restarts, which are judged row by row, beside participants that columns understand."""
+    simulated.run(seed, tmp_path / "journals")
+    same(tmp_path / "journals", tmp_path / "facts")
+
+
+def test_parts_are_read_once_and_the_open_file_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journals, facts = tmp_path / "journals", tmp_path / "facts"
+    write_group(tmp_path / "whole", seed=3)
+    write_parts(journals, read(tmp_path / "whole"))
+    opened = Counter[str]()
+
+    def counting(path: Path, *numbers: Any) -> Any:
+        opened[path.name] += 1
+        return gathered_part(path, *numbers)
+
+    monkeypatch.setattr(ingesting, "gathered_part", counting)
+    monkeypatch.setattr(participants, "gathered_part", counting)
+    (live,) = journals.glob("p000.jsonl")
+    live.write_bytes(live.read_bytes().rpartition(b"\n{")[0] + b"\n")  # without journal_closed
+    done, _ = run(journals, facts)
+    assert (done.added, done.known) == (15, 0)
+    assert set(opened.values()) == {1}
+    done, judged = run(journals, facts)
+    assert (done.added, done.known) == (0, 15)
+    assert {name for name, times in opened.items() if times > 1} == {"p000.jsonl"}
+    assert judged.verdict.holds
+
+
+def test_a_part_that_is_packed_takes_the_place_of_what_it_was(tmp_path: Path) -> None:
+    journals, facts = tmp_path / "journals", tmp_path / "facts"
+    write_group(tmp_path / "whole")
+    write_parts(journals, read(tmp_path / "whole"))
+    packed = journals / "p000.0001.jsonl.gz"
+    packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
+    packed.rename(tmp_path / packed.name)
+    first, _ = run(journals, facts)
+    packed.with_suffix("").unlink()
+    (tmp_path / packed.name).rename(packed)
+    second, judged = run(journals, facts)
+    assert (first.added, second.added, second.known) == (16, 1, 15)
+    assert len(parts(facts)) == 16
+    assert (judged.verdict.holds, judged.verdict.deliveries) == (True, 480)
+
+
+def test_facts_outlive_the_journals(tmp_path: Path) -> None:
+    journals, facts = tmp_path / "journals", tmp_path / "facts"
+    write_group(journals)
+    before = same(journals, facts).verdict
+    (tmp_path / "others").mkdir()
+    shutil.rmtree(journals)
+    done = ingest([tmp_path / "others"], facts)
+    assert judge(facts, done.group).verdict.to_json() == before.to_json()
+
+
+def test_the_tables_of_a_delivery_have_at_most_230_bytes(tmp_path: Path) -> None:
+    write_group(tmp_path / "journals", participants=10, messages=1_000, history=10)
+    run(tmp_path / "journals", tmp_path / "facts")
+    files = [*(tmp_path / "facts").rglob("*.parquet")]
+    of_parts = [each for each in files if "kind=verdict" not in str(each)]
+    # Of short parts, each file's own headers would be most of it.
+    rows = sum(
+        pq.ParquetFile(each).metadata.row_group(0).column(place).total_compressed_size
+        for each in of_parts
+        for place in range(pq.ParquetFile(each).metadata.num_columns)
+    )
+    assert rows / 10_000 <= 230
+
+
+def test_a_part_of_two_days_is_in_both(tmp_path: Path) -> None:
+    (path, *_) = write_group(tmp_path / "journals")
+    lines = json_lines(path)
+    middle = len(lines) // 2
+    moved = [
+        line | {"at_ms": line["at_ms"] + DAY_MS * (number > middle)}
+        for number, line in enumerate(lines)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in moved))
+    same(tmp_path / "journals", tmp_path / "facts")
+    (row,) = [row for row in parts(tmp_path / "facts") if row["participant_id"] == "p000"]
+    assert len(row["days"]) == 2
+
+
+def test_a_killed_run_leaves_nothing_that_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_group(tmp_path / "journals")
+    real, written = layout.write, list[Path]()
+
+    def killed(path: Path, table: Any) -> None:
+        if len(written) == 12:
+            raise KeyboardInterrupt
+        written.append(path)
+        real(path, table)
+
+    monkeypatch.setattr(layout, "write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "journals", tmp_path / "facts")
+    monkeypatch.undo()
+    known = len(parts(tmp_path / "facts"))
+    done, judged = run(tmp_path / "journals", tmp_path / "facts")
+    assert (done.added, done.known) == (4 - known, known)
+    assert (judged.verdict.holds, judged.verdict.deliveries) == (True, 480)
+
+
+def test_the_command_prints_what_check_prints(tmp_path: Path) -> None:
+    paths = write_group(tmp_path / "journals")
+    plant("missing", paths[1], 1)
+    app = typer.Typer()
+    register_commands(app)
+    given = ["audit", "ingest", str(tmp_path / "journals"), "--to", str(tmp_path / "facts")]
+    found = CliRunner().invoke(app, given)
+    expected = CliRunner().invoke(app, ["check", str(tmp_path / "journals")])
+    *verdict, last = found.output.splitlines()
+    assert (found.exit_code, verdict) == (1, expected.output.splitlines())
+    assert last.endswith("4 journals added to " + str(tmp_path / "facts") + ", 0 known")

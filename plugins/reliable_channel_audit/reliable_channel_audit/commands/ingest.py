@@ -1,0 +1,88 @@
+"""`reliable-channel audit ingest`: what journals say as tables that last, and a verdict on them."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.status import Status
+
+from reliable_channel.spi import err, out, say
+
+from .verdict_text import exit_status, tell, tell_evidence
+
+if TYPE_CHECKING:
+    from ..evidence import Evidence
+    from ..tables.ingest import Ingested
+    from ..tables.judging import Judged
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(ingest)
+
+
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="Journals, or directories of them.")],
+    to: Annotated[Path, typer.Option("--to", metavar="DIRECTORY", help="Where the tables go.")],
+    settle_ms: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="How long something may be on its way (ms); by default as long as a retry and a "
+            "repair take by the options of the participants.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the run as JSON.")] = False,
+) -> None:
+    """Keep what closed journals say as Parquet files, and judge them with the open ones.
+
+    A journal is closed if it is a part (alice.0001.jsonl.gz), is packed, or ends with
+    `journal_closed`. Each closed journal is read once, however often this runs. Each run adds a
+    verdict on all that was kept and on the journals that are still written. The exit status is
+    that of `check`. Journals must stay where they are, as evidence is read from them. Needs
+    `pip install 'reliable-channel-audit[parquet]'`.
+    """
+    done, judged, shown = _run(paths, to, settle_ms)
+    if as_json:
+        values = {
+            "run_id": judged.run_id,
+            "added": done.added,
+            "known": done.known,
+            **json.loads(judged.verdict.to_json()),
+            "evidence": [each.to_dict() for each in shown],
+        }
+        out.print_json(json.dumps(values), ensure_ascii=True)
+    else:
+        tell(judged.verdict)
+        tell_evidence(shown)
+        say(f"run {judged.run_id}: {done.added:,} journals added to {to}, {done.known:,} known")
+    raise typer.Exit(exit_status(judged.verdict))
+
+
+def _run(
+    paths: list[Path], to: Path, settle_ms: int | None
+) -> "tuple[Ingested, Judged, list[Evidence]]":
+    """Add what is new, and judge.
+
+    Raises:
+        ValueError: what is needed is not installed.
+    """
+    try:
+        from ..tables.ingest import ingest
+        from ..tables.judging import judge
+    except ImportError as error:
+        raise ValueError(
+            f"ingest needs {error.name}: pip install 'reliable-channel-audit[parquet]'"
+        ) from error
+    from ..evidence import evidence
+
+    with Status("reading", console=err) as status:
+
+        def reading(what: str) -> None:
+            status.update(f"reading {what}")
+
+        done = ingest(paths, to, progress=reading)
+        judged = judge(to, done.group, settle_ms=settle_ms, progress=reading)
+        found = judged.verdict
+        shown = evidence(judged.participants, found, paths) if found.findings else []
+    return done, judged, shown

@@ -1,0 +1,269 @@
+"""Participants compared by hours of their logs, so that only hours that differ are looked at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..columns.wire import Array, Whole
+from ..facts import Acknowledgement, Delivery, Dispatch, Outcome
+from ..findings import Orphan
+from ..log_order import HOUR_MS, Hour
+from ..promises import Compared, Context, compare_messages, disordered, invented, unequal_logs
+from ..replay import Life
+from .participants import Known, Whose
+
+MEANING: Final = ("message_id", "sender_id", "lamport_timestamp", "content_sha256")
+"""Columns that are equal in all logs that have a message."""
+COLUMNS: Final = (*MEANING, "at_ms", "is_own", "message_hash", "source")
+
+
+class Difference(NamedTuple):
+    """A message that a participant lacks."""
+
+    hour_ms: int
+    message_id: str
+    participant_id: str
+    in_logs: int
+    """How many logs have it."""
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What comes of comparing the participants of a channel."""
+
+    compared: Compared
+    messages: int
+    differences: list[Difference]
+
+
+class ChannelLogs:
+    """The logs of one channel."""
+
+    def __init__(
+        self, context: Context, known: Sequence[Known], lives: Sequence[Life], directory: Path
+    ) -> None:
+        self._context, self._known, self._directory = context, known, directory
+        self._lives: dict[Whose, Life] = {life[:3]: life for life in lives}
+        self._hours: dict[Whose, Mapping[int, Hour]] = {whose: {} for whose in self._lives}
+        for each in known:
+            self._hours.update(each.hours)
+        self._is_odd = any(not life.is_whole or life.impostors for life in lives)
+
+    def compare(self, outcomes: Sequence[Outcome], orphans: Sequence[Orphan]) -> Comparison:
+        """Compare what is not the same in all logs."""
+        spans = self._spans()
+        same = {hour_ms for hour_ms, span in spans.items() if self._is_same(hour_ms, span)}
+        found = self._deliveries(spans.keys() - same)
+        messages = sum(spans[hour_ms].entries for hour_ms in same)
+        messages += len(pc.unique(found["message_id"]))
+        differing = found.filter(pa.array(~self._is_everywhere(found, spans)))
+        about = {*differing["message_id"].to_pylist(), *(each.message_id for each in orphans)}
+        # A participant that was not there in an hour may have the message in another one.
+        partly = {at for at in same if len(self._there(at, spans[at])) < len(self._lives)}
+        rest = self._deliveries(partly) if about else found.slice(0, 0)
+        held = [*self._facts(pa.concat_tables([found, rest]), about)]
+        channel_id = next(iter(self._lives))[0]
+        compared, false = compare_messages(
+            self._context.of_channel(channel_id),
+            held,
+            outcomes,
+            list(self._acknowledgements(held, about)),
+            orphans,
+        )
+        compared.findings += invented(false, self._dispatches() if false else ())
+        lives = list(self._lives.values())
+        ordered = self._whole_logs() if disordered(lives) else ()
+        compared.findings += unequal_logs(lives, ordered)
+        return Comparison(compared, messages, list(self._differences(held, spans)))
+
+    def _spans(self) -> dict[int, Hour]:
+        """The hours in which a log has something, each as long as in any log."""
+        found: dict[int, Hour] = {}
+        for hours in self._hours.values():
+            for hour_ms, hour in hours.items():
+                known = found.get(hour_ms, hour)
+                span = min(known.first_ms, hour.first_ms), max(known.last_ms, hour.last_ms)
+                found[hour_ms] = Hour(max(known.entries, hour.entries), 0, *span)
+        return dict(sorted(found.items()))
+
+    def _is_same(self, hour_ms: int, span: Hour) -> bool:
+        """True if all that were there have the same, so that nothing can be found."""
+        there = self._there(hour_ms, span)
+        logs = {self._hours[whose].get(hour_ms, span)[:2] for whose in there}
+        return not self._is_odd and len(logs) == 1 and len({whose[1] for whose in there}) > 1
+
+    def _there(self, hour_ms: int, span: Hour) -> list[Whose]:
+        """The lives that have something of an hour, or were there then."""
+        channel_id = next(iter(self._lives))[0]
+        is_timed = not any(whose[0] == channel_id for whose in self._context.clocks)
+        return [
+            whose
+            for whose, life in self._lives.items()
+            if hour_ms in self._hours[whose]
+            or not is_timed
+            or (
+                min(life.opened_ms, life.owed_from_ms) <= span.last_ms
+                and span.first_ms <= life.until_ms
+            )
+        ]
+
+    def _deliveries(self, hours: Collection[int]) -> pa.Table:
+        """What logs have of these hours; `life` is a number."""
+        chosen = pa.array(sorted(hours), pa.int64())
+        numbers = {whose: number for number, whose in enumerate(self._lives)}
+        tables = [_NONE]
+        for each in self._known if hours else ():
+            if each.by_rows is not None:
+                table = _table_of(each.by_rows.deliveries, numbers)
+            else:
+                (whose,) = each.hours
+                if not self._hours[whose].keys() & hours:
+                    continue
+                table = each.tables("delivery", self._directory, COLUMNS)
+                number = pa.repeat(numbers[whose], table.num_rows)
+                table = table.append_column("life", number).cast(_NONE.schema)
+            stamps = table["lamport_timestamp"].to_numpy()
+            begins = pa.array(stamps - stamps % HOUR_MS)
+            tables.append(table.filter(pc.is_in(begins, chosen)))
+        return pa.concat_tables(tables).combine_chunks()
+
+    def _is_everywhere(self, found: pa.Table, spans: Mapping[int, Hour]) -> Array:
+        """True for messages that all logs have which were there, and with one meaning."""
+        if self._is_odd or not found.num_rows:
+            return np.zeros(found.num_rows, bool)
+        ids, *others = (_codes(found[name]) for name in MEANING)
+        _, firsts = np.unique(ids, return_index=True)
+        model = firsts[ids]
+        is_one = np.logical_and.reduce([each == each[model] for each in others])
+        stamps = found["lamport_timestamp"].to_numpy()
+        begins = stamps - stamps % HOUR_MS
+        there = {at: self._there(at, spans[at]) for at in set(begins.tolist())}
+        several = {at for at, lives in there.items() if len({each[1] for each in lives}) > 1}
+        wanted = np.array([len(there[at]) if at in several else -1 for at in begins.tolist()])
+        rows, equal = np.bincount(ids), np.bincount(ids, weights=is_one)
+        result: Array = (rows[ids] == wanted) & (equal[ids] == wanted)
+        return result
+
+    def _facts(self, found: pa.Table, about: Collection[str]) -> Iterator[Delivery]:
+        """The deliveries of some messages."""
+        for each in self._known:
+            if each.by_rows is not None:
+                yield from (one for one in each.by_rows.deliveries if one.message_id in about)
+        chosen = found.filter(pc.is_in(found["message_id"], pa.array(about, pa.string())))
+        yield from self._by_columns(chosen)
+
+    def _by_columns(self, found: pa.Table) -> Iterator[Delivery]:
+        """Of these rows the deliveries of participants that were judged by columns."""
+        rows = {whose for each in self._known if each.by_rows is not None for whose in each.hours}
+        lives = list(self._lives)
+        for row in found.to_pylist():
+            whose: Whose = lives[row["life"]]
+            if whose not in rows:
+                yield Delivery(
+                    *whose,
+                    message_id=row["message_id"],
+                    sender_id=row["sender_id"],
+                    lamport_timestamp=row["lamport_timestamp"],
+                    content_sha256=row["content_sha256"],
+                    at_ms=row["at_ms"],
+                    first_segment_id=row["message_id"] if row["is_own"] else None,
+                    message_hash=row["message_hash"],
+                    source=None if row["is_own"] else row["source"] or "live",
+                    missing_since_ms=None,
+                    log_position=0,
+                )
+
+    def _acknowledgements(
+        self, held: Sequence[Delivery], about: Collection[str]
+    ) -> Iterator[Acknowledgement]:
+        """The acknowledgements of own messages among these."""
+        own = {(*each[:4],): each.at_ms for each in held if each.first_segment_id is not None}
+        wanted = pa.array(about, pa.string())
+        for each in self._known if own else ():
+            if each.by_rows is not None:
+                told = each.by_rows.acknowledgements
+                yield from (one for one in told if one.message_id in about)
+                continue
+            (whose,) = each.hours
+            names = "message_id", "at_ms", "source"
+            table = each.tables("acknowledgement", self._directory, names)
+            table = table.filter(pc.is_in(table["message_id"], wanted))
+            for message_id, at_ms, source in zip(
+                *(table[name].to_pylist() for name in names), strict=True
+            ):
+                accepted_ms = own.get((*whose, message_id))
+                if accepted_ms is not None:
+                    yield Acknowledgement(*whose, message_id, accepted_ms, at_ms, source)
+
+    def _dispatches(self) -> Iterator[Dispatch]:
+        for each in self._known:
+            if each.by_rows is not None:
+                yield from each.by_rows.dispatches
+                continue
+            (whose,) = each.hours
+            yield from (Dispatch(*whose, one, "", 0, 0) for one in each.sent)
+
+    def _whole_logs(self) -> Iterator[Delivery]:
+        """All deliveries, with their positions."""
+        for each in self._known:
+            yield from each.by_rows.deliveries if each.by_rows is not None else ()
+        every = self._deliveries({at for hours in self._hours.values() for at in hours})
+        places: Counter[Whose] = Counter()
+        order = [("life", "ascending"), ("lamport_timestamp", "ascending")]
+        for entry in self._by_columns(every.sort_by([*order, ("message_id", "ascending")])):
+            yield entry._replace(log_position=places[entry[:3]])
+            places[entry[:3]] += 1
+
+    def _differences(
+        self, held: Sequence[Delivery], spans: Mapping[int, Hour]
+    ) -> Iterator[Difference]:
+        logs: dict[str, set[Whose]] = {}
+        stamps: dict[str, int] = {}
+        for each in held:
+            logs.setdefault(each.message_id, set()).add(each[:3])
+            stamps[each.message_id] = each.lamport_timestamp
+        for message_id, having in logs.items():
+            hour_ms = stamps[message_id] - stamps[message_id] % HOUR_MS
+            for whose in self._there(hour_ms, spans[hour_ms]):
+                if whose not in having:
+                    yield Difference(hour_ms, message_id, whose[1], len(having))
+
+
+_NONE: Final = pa.schema(
+    {
+        "message_id": pa.string(),
+        "sender_id": pa.string(),
+        "lamport_timestamp": pa.int64(),
+        "content_sha256": pa.binary(),
+        "at_ms": pa.int64(),
+        "is_own": pa.bool_(),
+        "message_hash": pa.binary(),
+        "source": pa.string(),
+        "life": pa.int64(),
+    }
+).empty_table()
+
+
+def _table_of(deliveries: Sequence[Delivery], numbers: Mapping[Whose, int]) -> pa.Table:
+    rows = [
+        {
+            **{name: getattr(each, name) for name in (*MEANING, "at_ms", "message_hash", "source")},
+            "is_own": each.first_segment_id is not None,
+            "life": numbers[each[:3]],
+        }
+        for each in deliveries
+    ]
+    return pa.Table.from_pylist(rows, _NONE.schema)
+
+
+def _codes(column: pa.ChunkedArray) -> Whole:
+    encoded = column.combine_chunks().dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)

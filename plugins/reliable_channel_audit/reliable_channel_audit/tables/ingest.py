@@ -1,0 +1,169 @@
+"""Closed journal files, each read once: its tables have the name of its sha256."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import time_ns
+from typing import Any, Final, NamedTuple
+
+from ..columns.gathered import Times, gathered_part
+from ..columns.messages import Ids
+from ..columns.wire import NeedsRowReader
+from ..facts import uncollected
+from ..journals import DAMAGE, Group, Participant, Reading, group_of, is_closed, journal_files
+from ..lines import OPENED
+from . import layout
+from .rows import tables_by_rows
+from .stored_part import Tables, tables_of
+
+Row = dict[str, Any]
+"""A row of `part`, with the channel."""
+_NS: Final = 1_000_000
+
+
+class Ingested(NamedTuple):
+    """What a run did."""
+
+    added: int
+    """Parts that were read."""
+    known: int
+    """Parts that were read before."""
+    group: Group
+    """The journals that were given."""
+
+
+def ingest(
+    paths: Iterable[str | Path],
+    directory: Path,
+    *,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Ingested:
+    """Add the closed journal files among paths to a directory of facts.
+
+    A file that was added is not read again while its size and time are the same. A file that
+    changed takes the place of what it was. One writer at a time.
+
+    Raises:
+        FileNotFoundError: a path that is not there.
+    """
+    files = [path.resolve() for path in journal_files(paths, may_be_none=True)]
+    rows = {row["path"]: row for row in parts(directory)}
+    same = {path: rows[str(path)] for path in files if _is_same(path, rows.get(str(path)))}
+    opened = {
+        path: (row["channel_id"], row["participant_id"], row["first_ms"])
+        for path, row in same.items()
+    }
+    group, added = group_of(files, opened), 0
+    for participant in group.participants:
+        for path in map(Path, participant.paths):
+            if path in same or not is_closed(path):
+                continue
+            progress(path.name)
+            row = add_part(participant, path, directory)
+            for old in (rows.get(str(path)), rows.get(str(path).removesuffix(path.suffix))):
+                if old is not None and old["sha256"] != row["sha256"]:
+                    remove(old, directory)
+            added += 1
+    return Ingested(added, len(same), group)
+
+
+def parts(directory: Path) -> list[Row]:
+    """The rows of `part` in a directory of facts, by channel, participant, time and path."""
+    found = []
+    for path in directory.glob("kind=part/channel=*/day=*/*.parquet"):
+        (row,) = layout.read([path], "part").to_pylist()
+        found.append({**row, "channel_id": layout.channel_of(path)})
+    names = "channel_id", "participant_id", "first_ms", "path"
+    return sorted(found, key=lambda row: tuple(row[name] for name in names))
+
+
+def add_part(participant: Participant, path: Path, directory: Path) -> Row:
+    """Read a closed journal file, and write its tables; returns its row of `part`."""
+    status, sha256 = path.stat(), _sha256(path)
+    found = read_part(participant, path)
+    first_ms = found.times.first_ms
+    row: Row = {
+        "channel_id": participant.channel_id,
+        "participant_id": participant.participant_id,
+        "path": str(path),
+        "sha256": sha256,
+        "file_bytes": status.st_size,
+        "modified_ns": status.st_mtime_ns,
+        "ingested_ms": time_ns() // _NS,
+        "lines": found.lines,
+        **found.times._asdict(),
+        "opened": found.opened.decode(errors="replace"),
+        "left_to_rows": found.left_to_rows,
+    }
+    days = {layout.day_of(first_ms)}
+    for kind, table in found.tables.items():
+        for day, rows in layout.by_day(table, first_ms) if table.num_rows else ():
+            folder = layout.partition(directory, kind, participant.channel_id, day)
+            layout.write(folder / f"{sha256}.parquet", rows)
+            days.add(day)
+    row["days"] = sorted(days)
+    # Last, as it says that the others are there.
+    folder = layout.partition(directory, "part", participant.channel_id, min(days))
+    columns = {name: [row[name]] for name in layout.SCHEMAS["part"].names}
+    layout.write(folder / f"{sha256}.parquet", layout.table_of("part", columns))
+    return row
+
+
+class ReadPart(NamedTuple):
+    """What a journal file says."""
+
+    lines: int
+    times: Times
+    opened: bytes
+    tables: Tables
+    left_to_rows: str | None
+    """Why columns do not understand it; None if they do."""
+
+
+def read_part(participant: Participant, path: Path) -> ReadPart:
+    """Read a journal file, by columns or else by rows."""
+    with uncollected():
+        try:
+            part = gathered_part(path, Ids(), Ids())
+            line = Reading(participant.channel_id, participant.participant_id).line(part.opened)
+            if line.event != OPENED:
+                raise NeedsRowReader("not the beginning of a journal")
+            tables = tables_of(part, participant.participant_id)
+            return ReadPart(part.lines, part.times, part.opened, tables, None)
+        except (NeedsRowReader, *DAMAGE) as error:
+            lines, times, tables = tables_by_rows(participant, path)
+            return ReadPart(lines, times, b"", tables, str(error))
+
+
+def paths_of(row: Row, directory: Path, kind: str) -> list[Path]:
+    """The files of a part that are of one kind."""
+    every = (
+        layout.partition(directory, kind, row["channel_id"], day) / f"{row['sha256']}.parquet"
+        for day in row["days"]
+    )
+    return [path for path in every if path.exists()]
+
+
+def tables_in(row: Row, directory: Path) -> Tables:
+    """The tables of a part."""
+    return {kind: layout.read(paths_of(row, directory, kind), kind) for kind in layout.OF_PARTS}
+
+
+def remove(row: Row, directory: Path) -> None:
+    """Take a part out."""
+    for kind in ("part", *layout.OF_PARTS):
+        for path in paths_of(row, directory, kind):
+            path.unlink()
+
+
+def _is_same(path: Path, row: Row | None) -> bool:
+    status = path.stat()
+    known = row and (row["file_bytes"], row["modified_ns"])
+    return known == (status.st_size, status.st_mtime_ns)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,141 @@
+"""The verdict on a directory of facts and on the files that are written meanwhile."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from time import time_ns
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+
+from ..check import concluded
+from ..clocks import clock_offsets
+from ..facts import Lag, Outcome
+from ..findings import Audit, Gap, HeardSender, Orphan
+from ..journals import Group, Participant
+from ..promises import Compared, Context
+from ..replay import Life
+from ..verdict import SetAside, Verdict
+from . import layout
+from .comparing import ChannelLogs, Comparison, Difference
+from .ingest import parts
+from .participants import Known, known_of, participants_of
+
+_NS: Final = 1_000_000
+
+
+class Judged(NamedTuple):
+    """A verdict, and what it was about."""
+
+    run_id: str
+    verdict: Verdict
+    participants: list[Participant]
+
+
+def judge(
+    directory: Path,
+    group: Group,
+    *,
+    settle_ms: int | None = None,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Judged:
+    """Judge all that was ingested and the open files of a group, and keep the verdict."""
+    known: list[Known] = []
+    facts: defaultdict[type, list[Any]] = defaultdict(list)
+    for participant, rows in participants_of(parts(directory), group.participants):
+        progress(participant.participant_id)
+        known.append(known_of(participant, rows, directory, settle_ms))
+        for fact in known[-1].few:
+            facts[type(fact)].append(fact)
+    lives: list[Life] = facts[Life]
+    offsets = clock_offsets(_own_lags(facts[Lag], known), lives)
+    context = Context(lives, offsets, facts[Gap], facts[HeardSender], settle_ms)
+    every = {
+        channel_id: _compared(channel_id, context, known, facts, directory)
+        for channel_id in sorted({life.channel_id for life in lives})
+    }
+    compared = _together(each.compared for each in every.values())
+    verdict = concluded(facts, context, compared, participants=len(known))
+    verdict.messages = sum(each.messages for each in every.values())
+    verdict.deliveries = sum(
+        hour.entries for each in known for hours in each.hours.values() for hour in hours.values()
+    )
+    verdict.set_aside = sorted(group.set_aside + facts[SetAside])
+    run_id = uuid4().hex
+    _keep(run_id, verdict, directory)
+    for channel_id, each in every.items():
+        _keep_differences(run_id, channel_id, each.differences, directory)
+    return Judged(run_id, verdict, [each.participant for each in known])
+
+
+def _own_lags(lags: Iterable[Lag], known: Iterable[Known]) -> Iterator[Lag]:
+    """Those of messages that their sender sent out itself, by its journal."""
+    sent = {
+        (each.participant.channel_id, each.participant.participant_id): each.sent for each in known
+    }
+    for each in lags:
+        if each.message_hash in sent.get((each.channel_id, each.sender_id), ()):
+            yield each
+
+
+def _compared(
+    channel_id: str,
+    context: Context,
+    known: Iterable[Known],
+    facts: defaultdict[type, list[Any]],
+    directory: Path,
+) -> Comparison:
+    lives = [life for life in context.lives if life.channel_id == channel_id]
+    there = [each for each in known if each.participant.channel_id == channel_id]
+    outcomes = [each for each in facts[Outcome] if each.channel_id == channel_id]
+    orphans = [each for each in facts[Orphan] if each.channel_id == channel_id]
+    return ChannelLogs(context, there, lives, directory).compare(outcomes, orphans)
+
+
+def _together(every: Iterable[Compared]) -> Compared:
+    found = Compared()
+    for each in every:
+        found.findings += each.findings
+        found.on_the_way += each.on_the_way
+        found.behind |= each.behind
+        for audit, reason in each.unjudged.items():
+            found.add_reason(audit, reason)
+    return found
+
+
+def _keep(run_id: str, verdict: Verdict, directory: Path) -> None:
+    """Write a verdict as a row an audit, and its findings."""
+    judged_ms = time_ns() // _NS
+    day = layout.day_of(judged_ms)
+    rows = [
+        {
+            "run_id": run_id,
+            "judged_ms": judged_ms,
+            "audit": audit.value,
+            "value": verdict.of(audit).value,
+            "cases": verdict.judged.get(audit.value, 0),
+            "broken": verdict.broken.get(audit.value, 0),
+            "why": verdict.unknown.get(audit.value),
+        }
+        for audit in Audit
+    ]
+    found = [{"run_id": run_id, **each._asdict()} for each in verdict.findings]
+    for kind, table in (("verdict", rows), ("finding", found)):
+        if table:
+            made = pa.Table.from_pylist(table, layout.SCHEMAS[kind])
+            folder = layout.partition(directory, kind, None, day)
+            layout.write(folder / f"{run_id}.parquet", made)
+
+
+def _keep_differences(
+    run_id: str, channel_id: str, differences: Iterable[Difference], directory: Path
+) -> None:
+    rows = [{"run_id": run_id, **each._asdict()} for each in differences]
+    if rows:
+        day = layout.day_of(time_ns() // _NS)
+        folder = layout.partition(directory, "log_difference", channel_id, day)
+        table = pa.Table.from_pylist(rows, layout.SCHEMAS["log_difference"])
+        layout.write(folder / f"{run_id}.parquet", table)

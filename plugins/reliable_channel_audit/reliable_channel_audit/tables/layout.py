@@ -1,0 +1,232 @@
+"""The files of a directory of facts: `kind=delivery/channel=ops/day=2026-11-26/<sha256>.parquet`.
+
+A part of a journal is a file in each kind and day, named by the sha256 of the part. An id is text
+in one row of its part: of `delivery`, or of `name`. Elsewhere it is a number: which row of
+`delivery` of that part, in the order of lines; from their count on, which row of `name`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ..lines import time_text
+
+DIGEST: Final = pa.binary(32)
+NAME: Final = pa.dictionary(pa.int32(), pa.string())
+"""Text with few values."""
+WHOLE: Final = pa.int64()
+NUMBER: Final = pa.int32()
+MAX_DAYS: Final = 40
+"""Of a part. If it has more, its clock was set, and the first day stands for all."""
+DAY_MS: Final = 86_400_000
+_PLACE: Final = {"participant_id": NAME, "line": WHOLE}
+"""In whose journal a row stands, and in which line of the part, from 1."""
+
+SCHEMAS: Final = {
+    kind: pa.schema(columns)
+    for kind, columns in {
+        "part": {
+            "participant_id": pa.string(),
+            "path": pa.string(),
+            "sha256": pa.string(),
+            "file_bytes": WHOLE,
+            "modified_ns": WHOLE,
+            "ingested_ms": WHOLE,
+            "lines": WHOLE,
+            "first_ms": WHOLE,
+            "last_ms": WHOLE,
+            "until_ms": WHOLE,
+            "step_back_ms": WHOLE,
+            "back_ms": WHOLE,
+            "opened": pa.string(),
+            "left_to_rows": pa.string(),
+            "days": pa.list_(pa.string()),
+        },
+        "delivery": {
+            **_PLACE,
+            "at_ms": WHOLE,
+            "message_id": pa.string(),
+            "sender_id": NAME,
+            "lamport_timestamp": WHOLE,
+            "position": WHOLE,
+            "evicted": WHOLE,
+            "is_own": pa.bool_(),
+            "content_sha256": DIGEST,
+            "message_hash": DIGEST,
+            "source": NAME,
+            "missing_since_ms": WHOLE,
+        },
+        "wire": {
+            **_PLACE,
+            "at_ms": WHOLE,
+            "is_in": pa.bool_(),
+            "source": NAME,
+            "outcome": NAME,
+            "timestamp_ns": WHOLE,
+            "message_hash": DIGEST,
+            "message": NUMBER,
+            "sender_id": NAME,
+            "lamport_timestamp": WHOLE,
+            "content_sha256": DIGEST,
+            "total_bytes": WHOLE,
+            "content_bytes": WHOLE,
+            "bloom_filter_bytes": WHOLE,
+            "repair_request_bytes": WHOLE,
+            "references": pa.list_(NUMBER),
+        },
+        "received": {
+            **_PLACE,
+            "message": NUMBER,
+            "sender_id": NAME,
+            "lamport_timestamp": WHOLE,
+            "content_sha256": DIGEST,
+        },
+        "acknowledgement": {
+            **_PLACE,
+            "at_ms": WHOLE,
+            "message_id": pa.string(),
+            "source": NAME,
+            "acknowledged_by": NAME,
+        },
+        "repair": {**_PLACE, "at_ms": WHOLE, "event": NAME, "message_id": pa.string()},
+        "name": {"participant_id": NAME, "number": NUMBER, "id": pa.string()},
+        "hint": {"participant_id": NAME, "message": NUMBER, "retrieval_hint": pa.binary()},
+        "log_hour": {
+            "participant_id": NAME,
+            "hour_ms": WHOLE,
+            "deliveries": WHOLE,
+            "digest": pa.string(),
+            "first_ms": WHOLE,
+            "last_ms": WHOLE,
+        },
+        "log_difference": {
+            "run_id": pa.string(),
+            "hour_ms": WHOLE,
+            "message_id": pa.string(),
+            "participant_id": pa.string(),
+            "in_logs": WHOLE,
+        },
+        "verdict": {
+            "run_id": pa.string(),
+            "judged_ms": WHOLE,
+            "audit": pa.string(),
+            "value": pa.string(),
+            "cases": WHOLE,
+            "broken": WHOLE,
+            "why": pa.string(),
+        },
+        "finding": {
+            "run_id": pa.string(),
+            "audit": pa.string(),
+            "channel_id": pa.string(),
+            "participant_id": pa.string(),
+            "message_id": pa.string(),
+            "at_ms": WHOLE,
+            "detail": pa.string(),
+        },
+    }.items()
+}
+"""The columns of each kind. Hashes are 32 bytes, times milliseconds since 1970 by the clock of the
+participant."""
+OF_PARTS: Final = (
+    *("delivery", "wire", "received", "acknowledgement", "repair", "name", "hint", "log_hour"),
+)
+OF_RUNS: Final = ("verdict", "finding")
+"""Kinds that are about all channels."""
+_STEADY: Final = ("line", "at_ms", "lamport_timestamp", "position", "timestamp_ns")
+"""Columns that are stored as differences of one row from the next."""
+
+
+def partition(directory: Path, kind: str, channel_id: str | None, day: str) -> Path:
+    """The folder of a kind, channel and day."""
+    folder = directory / f"kind={kind}"
+    if channel_id is not None:
+        folder /= f"channel={quote(channel_id, safe='')}"
+    return folder / f"day={quote(day, safe='')}"
+
+
+def channel_of(path: Path) -> str:
+    """The channel of a file."""
+    return unquote(path.parent.parent.name.removeprefix("channel="))
+
+
+def day_of(at_ms: int) -> str:
+    return time_text(at_ms, "%Y-%m-%d")
+
+
+def by_day(table: pa.Table, first_ms: int) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each day (UTC); all of the first day if there are no times."""
+    if "at_ms" not in table.column_names:
+        yield day_of(first_ms), table
+        return
+    days = table["at_ms"].to_numpy() // DAY_MS
+    every = np.unique(days)
+    if len(every) > MAX_DAYS:
+        yield day_of(first_ms), table
+    elif len(every) == 1:
+        yield day_of(int(every[0]) * DAY_MS), table
+    else:
+        for day in every.tolist():
+            yield day_of(day * DAY_MS), table.filter(pa.array(days == day))
+
+
+def write(path: Path, table: pa.Table) -> None:
+    """Write a file whole: one that was begun has another name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = [field.name for field in table.schema if field.type == NAME]
+    steady = {name: "DELTA_BINARY_PACKED" for name in _STEADY if name in table.column_names}
+    digests = {field.name for field in table.schema if field.type == DIGEST}
+    # Hashes do not become smaller, and would be looked at in vain.
+    compression = {name: "none" if name in digests else "zstd" for name in table.column_names}
+    unfinished = path.with_name(f".{path.name}.tmp")
+    pq.write_table(
+        table,
+        unfinished,
+        compression=compression,
+        use_dictionary=names,
+        column_encoding=steady,
+        write_statistics=[name for name in ("at_ms", "lamport_timestamp") if name in steady],
+        store_schema=False,
+    )
+    Path(unfinished).replace(path)
+
+
+def read(paths: Sequence[Path], kind: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """The rows of these files, in the order of lines."""
+    schema = SCHEMAS[kind]
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    tables = [
+        pq.ParquetFile(path, read_dictionary=_names_of(schema)).read(columns=wanted.names)
+        for path in paths
+    ]
+    if not tables:
+        return wanted.empty_table()
+    table = pa.concat_tables(_plain(each, wanted) for each in tables).unify_dictionaries()
+    is_split = len(tables) > 1 and "line" in wanted.names
+    return table.sort_by("line") if is_split else table
+
+
+def table_of(kind: str, columns: Mapping[str, pa.Array | list[object]]) -> pa.Table:
+    schema = SCHEMAS[kind]
+    return pa.table({name: columns[name] for name in schema.names}, schema=schema)
+
+
+def _plain(table: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """Columns with the types of their kind."""
+    arrays = [
+        each if each.type == field.type else pc.cast(each, field.type)
+        for each, field in zip(table.select(wanted.names).columns, wanted, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=wanted)
+
+
+def _names_of(schema: pa.Schema) -> list[str]:
+    return [field.name for field in schema if field.type == NAME]

@@ -1,0 +1,145 @@
+"""What is known of each participant by itself: of its parts, its live file, or its lines."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from ..columns.fast_facts import facts_of_parts
+from ..columns.gathered import Gathered, gathered_part, joined
+from ..columns.messages import Ids, rows_of
+from ..columns.wire import NeedsRowReader
+from ..dag import Said
+from ..facts import Acknowledgement, Delivery, Dispatch, Fact, facts_of, uncollected
+from ..journals import DAMAGE, Participant, in_order
+from ..log_order import Hour, hours_of
+from . import layout
+from .ingest import Row, paths_of, tables_in
+from .stored_part import part_from, tables_of
+
+Whose = tuple[str, str, int]
+"""Channel, participant and life."""
+
+
+class Many(NamedTuple):
+    """Facts of which there are many, as values."""
+
+    deliveries: list[Delivery]
+    acknowledgements: list[Acknowledgement]
+    dispatches: list[Dispatch]
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of a participant."""
+
+    participant: Participant
+    few: list[Fact]
+    hours: dict[Whose, dict[int, Hour]]
+    sent: set[bytes]
+    """Hashes under which messages went out."""
+    rows: list[Row]
+    """Its parts in the directory of facts, if columns understand it."""
+    live: list[dict[str, pa.Table]] = field(default_factory=list)
+    """Tables of files that are not closed."""
+    by_rows: Many | None = None
+    """Facts of which there are many, if it was judged row by row."""
+
+    def tables(self, kind: str, directory: Path, columns: Sequence[str]) -> pa.Table:
+        """Columns of a kind, of all parts."""
+        stored = [path for row in self.rows for path in paths_of(row, directory, kind)]
+        every = [layout.read([path], kind, columns) for path in stored]
+        every += [tables[kind].select(columns) for tables in self.live]
+        return pa.concat_tables(every or [layout.read([], kind, columns)])
+
+
+def participants_of(
+    rows: Iterable[Row], group: Iterable[Participant]
+) -> Iterator[tuple[Participant, list[Row]]]:
+    """Each participant with all its files, ingested or not, and its rows of `part`."""
+    stored: defaultdict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        stored[row["channel_id"], row["participant_id"]][row["path"]] = row
+    given = {(each.channel_id, each.participant_id): each for each in group}
+    for whose in sorted(stored.keys() | given.keys()):
+        known = stored[whose]
+        begun = [(row["first_ms"], Path(path)) for path, row in known.items()]
+        size = sum(row["file_bytes"] for row in known.values())
+        if (here := given.get(whose)) is not None:
+            others = [path for path in here.paths if path not in known]
+            latest_ms = max((at_ms for at_ms, _ in begun), default=0)
+            begun += [(latest_ms, Path(path)) for path in others]
+            size = max(size, here.size_bytes)
+        paths = in_order(begun)
+        yield (
+            Participant(*whose, tuple(map(str, paths)), size),
+            [known[str(path)] for path in paths if str(path) in known],
+        )
+
+
+def known_of(
+    participant: Participant, rows: Sequence[Row], directory: Path, settle_ms: int | None
+) -> Known:
+    """Judge a participant by itself: by columns, or row by row if they do not understand it."""
+    with uncollected():
+        try:
+            return _by_columns(participant, rows, directory, settle_ms)
+        except (NeedsRowReader, *DAMAGE):
+            return _by_rows(participant, settle_ms)
+
+
+def _by_columns(
+    participant: Participant, rows: Sequence[Row], directory: Path, settle_ms: int | None
+) -> Known:
+    if odd := next((row["left_to_rows"] for row in rows if row["left_to_rows"]), None):
+        raise NeedsRowReader(odd)
+    by_path = {row["path"]: row for row in rows}
+    ids, words = Ids(), Ids()
+    parts: list[Gathered] = []
+    live = []
+    for path in participant.paths:
+        if path in by_path:
+            tables = tables_in(by_path[path], directory)
+            parts.append(part_from(by_path[path], tables, ids, words))
+        else:
+            parts.append(gathered_part(Path(path), ids, words))
+            live.append(tables_of(parts[-1], participant.participant_id))
+    opened, life = joined(participant, parts)
+    found = facts_of_parts(participant, opened, life, settle_ms=settle_ms)
+    sent = set(rows_of(life.wire.message_hash[~life.wire.is_in]))
+    return Known(participant, found.few, {found.whose: life.hours}, sent, list(rows), live)
+
+
+def _by_rows(participant: Participant, settle_ms: int | None) -> Known:
+    many = Many([], [], [])
+    few: list[Fact] = []
+    lives: defaultdict[Whose, list[Delivery]] = defaultdict(list)
+    for fact in facts_of(participant, settle_ms=settle_ms):
+        match fact:
+            case Delivery():
+                many.deliveries.append(fact)
+                lives[fact[:3]].append(fact)
+            case Acknowledgement():
+                many.acknowledgements.append(fact)
+            case Dispatch():
+                many.dispatches.append(fact)
+            case Said():
+                pass  # for the DAG of a report alone
+            case _:
+                few.append(fact)
+    hours = {whose: _hours_of(entries) for whose, entries in lives.items()}
+    sent = {each.message_hash for each in many.dispatches}
+    return Known(participant, few, hours, sent, [], by_rows=many)
+
+
+def _hours_of(deliveries: Sequence[Delivery]) -> dict[int, Hour]:
+    entries = (
+        (each.lamport_timestamp, each.message_id, each.sender_id, each.content_sha256)
+        for each in deliveries
+    )
+    return hours_of(entries, [each.at_ms for each in deliveries])

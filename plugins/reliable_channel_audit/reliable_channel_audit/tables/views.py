@@ -1,0 +1,137 @@
+"""Views over a directory of facts, in SQL that DuckDB and Spark understand.
+
+A kind of facts is a table with the columns of `layout.SCHEMAS`, with `channel` and `day` from its
+path. The views are the documented tables: `docs/facts.md` lists their columns.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import pyarrow as pa
+
+from . import layout
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLES: Final = {kind: f"{kind}_rows" for kind in layout.SCHEMAS}
+"""The name of each kind as a table."""
+VIEWS: Final = {
+    "delivery": """
+select channel, day, participant_id, message_id, sender_id, lamport_timestamp, at_ms, is_own,
+    source, missing_since_ms, line
+from delivery_rows
+""",
+    "latency": """
+select came.channel, came.day, came.message_id, came.sender_id, came.participant_id,
+    sent.at_ms as accepted_ms, came.at_ms as at_ms, came.at_ms - sent.at_ms as latency_ms,
+    case when came.source = 'store' then 'store' when went.source = 'content' then 'live'
+        when went.source = 'retry' then 'retransmission' when went.source = 'repair' then 'repair'
+        else 'unknown' end as way
+from delivery_rows as came
+join delivery_rows as sent
+    on came.channel = sent.channel and came.message_id = sent.message_id and sent.is_own
+left join (
+    select channel, message_hash, min(source) as source from wire_rows
+    where not is_in and message_hash is not null group by channel, message_hash
+) as went on came.channel = went.channel and came.message_hash = went.message_hash
+where not came.is_own
+""",
+    "repair": """
+select channel, day, participant_id, event, message_id, at_ms, line from repair_rows
+""",
+    "acknowledgement": """
+select sent.channel, sent.day, sent.participant_id, sent.message_id, sent.at_ms as accepted_ms,
+    emitted.at_ms as acknowledged_ms, emitted.at_ms - sent.at_ms as latency_ms, emitted.source,
+    emitted.acknowledged_by
+from delivery_rows as sent
+left join acknowledgement_rows as emitted
+    on sent.channel = emitted.channel and sent.participant_id = emitted.participant_id
+    and sent.message_id = emitted.message_id
+where sent.is_own
+""",
+    "log_difference": """
+select run_id, channel, day, hour_ms, message_id, participant_id, in_logs from log_difference_rows
+""",
+    "verdict": """
+select run_id, judged_ms, day, audit, value, cases, broken, why from verdict_rows
+""",
+}
+"""The documented views, by name."""
+
+
+class Sql(Protocol):
+    """A connection of DuckDB."""
+
+    def execute(self, query: str, /) -> object: ...
+
+
+def create_views(connection: Sql, directory: Path) -> None:
+    """Make tables and views of a directory of facts in a connection of DuckDB."""
+    for kind, table in TABLES.items():
+        if any(directory.glob(f"kind={kind}/**/*.parquet")):
+            types = {each: "varchar" if each == "channel" else "date" for each in _parts(kind)}
+            hive = ", ".join(f"'{name}': {of}" for name, of in types.items())
+            found = f"""select * exclude (kind) from read_parquet(
+                '{directory}/kind={kind}/**/*.parquet', hive_partitioning = true,
+                hive_types = {{{hive}}}
+            )"""
+        else:
+            found = _nothing(kind)
+        connection.execute(f"create or replace view {table} as {found}")
+    for name, text in VIEWS.items():
+        connection.execute(f"create or replace view {name} as {text}")
+
+
+def spark_views(spark: SparkSession, directory: Path) -> None:
+    """Make the same as temporary views of a Spark session."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import DateType, StringType
+
+    for kind, table in TABLES.items():
+        schema = from_arrow_schema(_plain(kind))
+        for name in _parts(kind):
+            schema = schema.add(name, StringType() if name == "channel" else DateType())
+        folder = directory / f"kind={kind}"
+        rows = (
+            spark.read.schema(schema).parquet(str(folder))
+            if folder.exists()
+            else spark.createDataFrame([], schema)
+        )
+        rows.createOrReplaceTempView(table)
+    for name, text in VIEWS.items():
+        spark.sql(f"create or replace temporary view {name} as {text}")
+
+
+def _parts(kind: str) -> list[str]:
+    """The columns that are in the paths of a kind."""
+    return ["day"] if kind in layout.OF_RUNS else ["channel", "day"]
+
+
+def _plain(kind: str) -> pa.Schema:
+    schema = layout.SCHEMAS[kind]
+    return pa.schema(
+        [pa.field(each.name, _PLAIN.get(each.type, each.type), each.nullable) for each in schema]
+    )
+
+
+def _nothing(kind: str) -> str:
+    """A table without rows."""
+    columns = [f"cast(null as {_SQL[each.type]}) as {each.name}" for each in _plain(kind)]
+    types = {"channel": "varchar", "day": "date"}
+    columns += [f"cast(null as {types[name]}) as {name}" for name in _parts(kind)]
+    return f"select {', '.join(columns)} where false"
+
+
+_PLAIN: Final = {layout.NAME: pa.string(), layout.DIGEST: pa.binary()}
+_SQL: Final = {
+    pa.string(): "varchar",
+    pa.int64(): "bigint",
+    pa.int32(): "integer",
+    pa.bool_(): "boolean",
+    pa.binary(): "blob",
+    pa.list_(pa.int32()): "integer[]",
+    pa.list_(pa.string()): "varchar[]",
+}
