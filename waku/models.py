@@ -233,7 +233,7 @@ class LightPushAnswer:
     """A light push that succeeded (19/WAKU2-LIGHTPUSH v3)."""
 
     relay_peer_count: int
-    """Relay peers to which the service node gave the message, or 0 if it had the message before."""
+    """Relay peers that the service node handed the message to. It is 0 for a known message."""
 
 
 @dataclass(frozen=True, slots=True)
