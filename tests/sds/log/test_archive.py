@@ -76,14 +76,6 @@ def test_blocks_are_restored_in_the_order_of_their_numbers() -> None:
     assert numbers(recorder.take(), deleted=True) == [7]
 
 
-def test_a_removal_takes_back_what_an_earlier_step_recorded() -> None:
-    changes = Changes(hints={"m1": entry(1).row, "m2": entry(2).row}, entries={"m1": entry(1).row})
-    changes.add(Changes(removed={"m1"}))
-    assert changes.hints == {"m2": entry(2).row}
-    assert changes.entries == {}
-    assert changes.removed == {"m1"}
-
-
 def test_a_full_block_is_written_again_when_an_entry_of_it_is_taken_out() -> None:
     recorder = Recorder()
     made = ArchiveBlocks(recorder)
