@@ -25,16 +25,15 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "make conformance": LONG + "by hand; needs npm's registry",
     },
     "docs/group-reliability.md": {"curl": OTHERS},
-    "docs/implementations.md": {
+    "docs/interop.md": {
+        "make": "needs containers: `make interop` in CI",
+        "INTEROP_CELLS": "needs containers",
         "cp -r": "needs npm's registry: `make conformance`",
         "nim c": "needs a compiler of Nim",
         "reliable-channel conformance": "peers of the two commands above",
         "jq": "files of the commands above",
     },
-    "docs/interop.md": {
-        "make": "needs containers: `make interop` in CI",
-        "INTEROP_CELLS": "needs containers",
-    },
+    "docs/facts.md": {"reliable-channel audit ingest": SPARK},
     "docs/pipeline.md": {
         "reliable-channel check journals/ --out": SPARK,
         "make demo AUDIT=1": SPARK,
