@@ -78,7 +78,7 @@ def test_blocks_are_restored_in_the_order_of_their_numbers() -> None:
     recorder = Recorder()
     made = ArchiveBlocks(recorder)
     rows = [(8, 4, "m4", 2, 20), (7, 2, "m2", 2, 30), (9, 6, "m6", 2, 5)]
-    made.restore(list(rows), NO_ARCHIVE, END)
+    made.restore(list(rows), archived(entry(6, 2), entry(7, 3)), END)
     assert (made.total, made.size_bytes) == (6, 55)
     assert made.trim(2, 0) == (4, "m4")
     assert numbers(recorder.take(), deleted=True) == [7]
@@ -137,3 +137,12 @@ def test_without_an_archive_nothing_is_found() -> None:
     assert NO_ARCHIVE.get("m1") is None
     assert list(NO_ARCHIVE.entries(None, END)) == []
     assert NO_ARCHIVE.count(None, END) == 0
+
+
+def test_what_is_in_memory_again_after_a_restart_is_counted_once() -> None:
+    """A larger window, or fewer entries in it, reaches into blocks that were recorded as full."""
+    recorder, entries = Recorder(), [entry(number, 10) for number in range(6)]
+    made = ArchiveBlocks(recorder)
+    made.restore([(n, 2 * n, f"m{2 * n}", 2, 20) for n in range(3)], archived(*entries), (3, "m3"))
+    assert (made.total, made.size_bytes) == (3, 30)
+    assert numbers(recorder.take(), deleted=True) == [2]
