@@ -1,9 +1,16 @@
 from hashlib import sha256
 
+import pytest
 from Crypto.Hash import keccak
 
 from reliable_channel.sds.changes import Recorder, Table
-from reliable_channel.sds.ids import RecentIds, js_waku_id, reliable_channel_id
+from reliable_channel.sds.ids import (
+    PROOF_AGE_MS,
+    RecentIds,
+    is_proven,
+    js_waku_id,
+    reliable_channel_id,
+)
 
 
 def test_the_id_of_the_reliable_channel_api() -> None:
@@ -41,3 +48,40 @@ def test_the_row_of_an_id_goes_with_it() -> None:
     again = RecentIds(2, recorder=recorder, table=table)
     again.restore(row for row in rows.values() if row)
     assert list(again) == ["b", "c"]
+
+
+def test_a_recent_id_that_is_not_held_any_more_has_no_row() -> None:
+    recorder, table = Recorder(), Table("recent", (("message_id", "TEXT"),))
+    recent = RecentIds(3, recorder=recorder, table=table)
+    for message_id in "abc":
+        recent.add(message_id)
+    assert recent.known(dict.fromkeys("bcd").keys()) == {"b", "c"}
+    recent.discard("b")
+    recent.discard("b")
+    assert list(recent) == ["a", "c"]
+    rows = {key: row for (_, key), row in recorder.take().rows.items()}
+    assert rows == {"a": ("a",), "b": None, "c": ("c",)}
+
+
+SENT_AT_NS = 1_700_000_000_000_000_001
+SENT_AT_MS = SENT_AT_NS // 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("sender", "content", "sent_at_ns", "now_ms", "holds"),
+    [
+        ("alice", b"hi", SENT_AT_NS, SENT_AT_MS, True),
+        ("alice", b"hi", SENT_AT_NS, SENT_AT_MS + PROOF_AGE_MS, True),
+        ("alice", b"hi", SENT_AT_NS, SENT_AT_MS + PROOF_AGE_MS + 1, False),
+        ("alice", b"hi", None, SENT_AT_MS, False),
+        ("alice", b"hi", SENT_AT_NS + 1, SENT_AT_MS, False),
+        ("bob", b"hi", SENT_AT_NS, SENT_AT_MS, False),
+        ("alice", b"ho", SENT_AT_NS, SENT_AT_MS, False),
+    ],
+    ids=["now", "just in time", "too old", "no time", "a repetition", "a sender", "a content"],
+)
+def test_an_id_proves_who_sent_what_and_when(
+    sender: str, content: bytes, sent_at_ns: int | None, now_ms: int, holds: bool
+) -> None:
+    message_id = reliable_channel_id("alice", SENT_AT_NS, b"hi")
+    assert is_proven(message_id, sender, content, sent_at_ns, now_ms) is holds

@@ -106,16 +106,6 @@ def test_an_arrival_says_for_how_long_the_message_was_missing() -> None:
     assert bob.receive(forge("u"), NOW_MS + SECOND).missing_for_ms == SECOND
 
 
-def test_what_a_newcomer_does_not_want_is_missing_no_more_and_released_for() -> None:
-    bob = participant("bob")
-    bob.join(NOW_MS, wanted_from=NOW_MS, presume_ms=0)
-    bob.receive(forge("m", after=["u"]), NOW_MS)
-    list(bob.events())
-    assert bob.receive(forge("u", lamport=NOW_MS - 1), NOW_MS).outcome is Outcome.UNWANTED
-    assert [entry.message_id for entry in bob.log] == ["m"]
-    assert not bob.is_missing_something and not bob.repair_requests.planned()
-
-
 def test_a_sync_message_counts_and_is_told() -> None:
     bob = participant("bob")
     assert bob.receive(forge("s", content=None), NOW_MS).outcome is Outcome.SYNC

@@ -137,16 +137,24 @@ class ArchiveBlocks:
         for number, lamport_timestamp, message_id, entries, content_bytes in sorted(
             LOG_BLOCKS.read(rows)
         ):
+            if (lamport_timestamp, message_id) >= end:
+                # Entries in memory left the log, or more may be there: these are in memory again.
+                self._recorder.delete(LOG_BLOCKS, number)
+                continue
             if not self._blocks:
                 self._first_number = number
             self._blocks.append(_Block((lamport_timestamp, message_id)))
             self._change(len(self._blocks) - 1, entries, content_bytes)
-        last = self._blocks[-1] if self._blocks else None
-        full = last.entries if last else 0
-        start = last.start if last else None
-        for place, entry in enumerate(archive.entries(start, end)):
-            if place >= full:
+        last = self._blocks[-1] if self._blocks else _Block(end)
+        full, seen, seen_bytes = last.entries, 0, 0
+        for entry in archive.entries(last.start if self._blocks else None, end):
+            if seen >= full:
                 self.append(entry)
+            else:
+                seen += 1
+                seen_bytes += len(entry.content)
+        if seen < full:
+            self._change(len(self._blocks) - 1, seen - full, seen_bytes - last.size_bytes)
 
     def _number(self, key: LogKey) -> int:
         """Which block a place belongs to."""

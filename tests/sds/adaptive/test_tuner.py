@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from reliable_channel.sds import NIM, SPEC, Message, SdsOptions, SdsProtocol, WireProfile
+from reliable_channel.sds import (
+    NIM,
+    SPEC,
+    CoreLimits,
+    Message,
+    SdsOptions,
+    SdsProtocol,
+    WireProfile,
+)
 from reliable_channel.sds.adaptive.reconciling import ReconcilingState
 from reliable_channel.sds.adaptive.tuner import FOREIGN_MESSAGES, REQUESTS, REQUESTS_EVERY_MS, Tuner
 from reliable_channel.sds.events import DeliveryFailed, MessageReceived, Outgoing, OutgoingKind
@@ -14,6 +22,8 @@ from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.options import RepairOptions
 from tests import inside
+
+from ..world import NOW_MS, forge, participant
 
 TUNED = SdsOptions(self_tuning=True, repair=RepairOptions(max_requests_per_message=20))
 ONE_WAY_MS = 100
@@ -324,3 +334,17 @@ def test_what_arrives_is_counted_as_lost_where_it_was_missed_for_long() -> None:
             made.arrived(message, at_ns, missing_for_ms, now_ms + number)
         shares.append(made.observations.losses.share)
     assert shares[0] < 0.05 and shares[1] > 0.9
+
+
+def test_a_message_that_only_an_evicted_one_referred_to_is_referred_to_again() -> None:
+    core = participant("bob", self_tuning=True, limits=CoreLimits(incoming_messages=1))
+    for number, message_id in enumerate(("old", "a", "b", "c")):
+        core.receive(forge(message_id, lamport=NOW_MS + number), NOW_MS)
+    core.send_sync(NOW_MS)  # acknowledges all, so that what follows refers to heads alone
+    for message_id in ("evicted", "parked"):
+        after = ["old", "missing"] if message_id == "evicted" else ["missing"]
+        core.receive(forge(message_id, lamport=NOW_MS + 9, after=after), NOW_MS)
+    assert core.incoming_buffer.parked.keys() == {"parked"}
+    core.send(b"next", NOW_MS)
+    *_, sent = core.outgoing()
+    assert "old" in SPEC.codec.decode(sent.data).causal_ids

@@ -1,14 +1,16 @@
 """What holds for the codec of each dialect, and telling them apart."""
 
 from contextlib import suppress
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reliable_channel.sds import NIM, SPEC, Message, WireProfile
+from reliable_channel.sds import NIM, SPEC, HistoryEntry, Message, WireProfile
 from reliable_channel.sds.dialects import Codec, CodecError
+from reliable_channel.sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES
 
 from .test_nim import MESSAGES as NIM_MESSAGES
 from .test_nim import REQUIRED
@@ -44,6 +46,34 @@ def test_unknown_fields_are_skipped(dialect: WireProfile, data: st.DataObject, n
     for unknown in unknown_fields(number):
         assert codec.decode(unknown + encoded) == message
         assert codec.decode(encoded + unknown) == message
+
+
+@DIALECTS
+@pytest.mark.parametrize("name", ["sender_id", "message_id", "channel_id"])
+def test_an_id_that_is_too_long_to_work_with_is_refused(dialect: WireProfile, name: str) -> None:
+    def message(size: int) -> Message:
+        sender_id, message_id, channel_id = (
+            "x" * size if each == name else each
+            for each in ("sender_id", "message_id", "channel_id")
+        )
+        return Message(sender_id, message_id, channel_id, 1_000, content=b"hi")
+
+    longest = message(MAX_ID_BYTES)
+    assert dialect.codec.decode(dialect.codec.encode(longest)) == longest
+    with pytest.raises(CodecError, match=f"{name} is longer than {MAX_ID_BYTES}"):
+        dialect.codec.decode(dialect.codec.encode(message(MAX_ID_BYTES + 1)))
+
+
+@DIALECTS
+def test_more_references_than_are_read_are_refused(dialect: WireProfile) -> None:
+    history = [HistoryEntry(f"{n}") for n in range(MAX_HISTORY_ENTRIES + 1)]
+    message = Message("alice", "m", "c", 1_000, history[:-1], content=b"hi")
+    assert (
+        len(dialect.codec.decode(dialect.codec.encode(message)).causal_history) == len(history) - 1
+    )
+    data = dialect.codec.encode(replace(message, causal_history=history))
+    with pytest.raises(CodecError, match=f"at most {MAX_HISTORY_ENTRIES} are read"):
+        dialect.codec.decode(data)
 
 
 @DIALECTS

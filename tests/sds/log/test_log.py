@@ -1,11 +1,15 @@
+from collections.abc import Iterable
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reliable_channel.sds.changes import LogRow, Recorder
+from reliable_channel.sds.log import archive
 from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.sds.log.log import EVICTED_IDS, MessageLog
+from reliable_channel.state import Identity, MemoryStateStore
 
 
 def entry(
@@ -112,3 +116,95 @@ def test_a_position_counts_from_the_oldest_entry_that_is_kept() -> None:
     positions = [log.insert(entry(f"m{i}", i)) for i in (1, 2, 3, 4, 6, 5, 0)]
     assert positions == [0, 1, 2, 2, 2, 1, 0]
     assert [e.message_id for e in log] == ["m4", "m5", "m6"]
+
+
+def rows(entries: Iterable[LogEntry]) -> list[LogRow]:
+    return [each.row for each in entries]
+
+
+class Archived:
+    """A log of which some newest entries are in memory, and the store that has the others."""
+
+    def __init__(self, *, limit: int = 1_000, window: int = 3) -> None:
+        self.store, self.recorder = MemoryStateStore(), Recorder()
+        self.limit, self.window = limit, window
+        self.log = self.begin()
+
+    def begin(self) -> MessageLog:
+        """Open the store, and begin with what it has."""
+        saved = self.store.open(Identity("channel", "alice", "spec"))
+        log = MessageLog(
+            self.limit, recorder=self.recorder, archive=self.store.archive(), window=self.window
+        )
+        log.restore_from(saved.tables, saved.newest)
+        return log
+
+    def write(self) -> None:
+        self.store.write(self.recorder.take())
+
+    def insert(self, *entries: LogEntry) -> list[int]:
+        positions = []
+        for each in entries:
+            positions.append(self.log.insert(each))
+            self.write()
+        return positions
+
+
+ACTIONS = st.lists(st.sampled_from(["insert", "hint", "remove", "restart"]), max_size=30)
+
+
+@settings(derandomize=True, max_examples=60)
+@given(ACTIONS, st.randoms(use_true_random=False))
+def test_a_log_with_an_archive_is_that_of_memory(actions: list[str], random: Random) -> None:
+    archived, plain = Archived(), MessageLog(1_000)
+    for number, action in enumerate(["insert"] * 5 + actions):
+        known = [each.message_id for each in plain]
+        if action == "insert":
+            lamport = random.randrange(20)
+            (position,) = archived.insert(entry(f"m{number}", lamport))
+            assert position == plain.insert(entry(f"m{number}", lamport))
+        elif action == "restart":
+            archived.log = archived.begin()
+        elif known:
+            message_id = random.choice(known)
+            if action == "remove":
+                assert archived.log.remove(message_id).row == plain.remove(message_id).row
+            else:
+                learned = archived.log.set_retrieval_hint(message_id, b"hint")
+                assert learned is plain.set_retrieval_hint(message_id, b"hint")
+            archived.write()
+        log = archived.log
+        assert rows(log) == rows(plain) and len(log) == len(plain)
+        assert log.digest() == plain.digest()
+        for count in (0, 2, 100):
+            assert rows(log.last(count)) == rows(plain.last(count))
+        assert list(log.keys_between(5, 15)) == list(plain.keys_between(5, 15))
+        assert all(rows(filter(None, [log.get(each.message_id)])) == [each.row] for each in plain)
+        assert "nothing" not in log and not log.is_known("nothing")
+        assert len(log.entries) <= archived.window
+        assert all(log.is_known(each) for each in known if each in log and each not in log.entries)
+
+
+def test_an_archive_lets_go_of_whole_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "BLOCK_ENTRIES", 2)
+    archived = Archived(limit=6)
+    archived.insert(*(entry(f"m{number}", number) for number in range(9)))
+    assert [each.message_id for each in archived.log] == [f"m{number}" for number in range(2, 9)]
+    assert archived.log.horizon == (1, "m1") and archived.log.evicted == 2
+    assert archived.log.was_evicted("m0") and archived.log.is_known("m0")
+    assert archived.log.is_below_horizon(1, "a") and not archived.log.is_below_horizon(2, "a")
+    archived.log.forget_before(7)
+    archived.write()
+    again = archived.begin()
+    assert rows(again) == rows(archived.log) and len(again) == 5
+    assert archived.log.horizon == (3, "m3")
+    assert again.was_evicted("m0")
+
+
+def test_what_is_older_than_a_time_leaves_memory() -> None:
+    log = log_of(*(entry(f"m{number}", number) for number in range(5)))
+    log.forget_before(3)
+    assert [each.message_id for each in log] == ["m3", "m4"]
+    assert [each.message_id for each in log.since((4, "m4"), 5)] == ["m4"]
+    assert [each.message_id for each in log.since((3, "m3"), 5)] == ["m3", "m4"]
+    assert log.since((3, "m3"), 0) == []

@@ -42,6 +42,16 @@ def test_every_order_of_arrival_gives_one_order_of_delivery(order: tuple[int, ..
     assert bob.statistics().counters.duplicates == 4
 
 
+def test_what_a_newcomer_does_not_want_is_missing_no_more_and_released_for() -> None:
+    bob = participant("bob")
+    bob.join(NOW_MS, wanted_from=NOW_MS, presume_ms=0)
+    bob.receive(forge("m", after=["u"]), NOW_MS)
+    list(bob.events())
+    assert bob.receive(forge("u", lamport=NOW_MS - 1), NOW_MS).outcome is Outcome.UNWANTED
+    assert [entry.message_id for entry in bob.log] == ["m"]
+    assert not bob.is_missing_something and not bob.repair_requests.planned()
+
+
 # -- loss timeout ----------------------------------------------------------------------------------
 
 
