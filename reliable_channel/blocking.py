@@ -536,14 +536,18 @@ class BlockingQuestions(Iterator[BlockingQuestion[T]]):
 class BlockingFollower(BlockingReader[AnyEvent]):
     """Snapshot of the log, and the events after it, as `Follower`."""
 
-    _iterator: Follower
+    def __init__(
+        self, opened: Callable[[], BlockingPortal], follower: Follower, timeout_s: float | None
+    ) -> None:
+        super().__init__(opened, follower, timeout_s)
+        self._follower = follower
 
     def __enter__(self) -> Self:
         """Make the snapshot."""
-        self._opened().call(self._iterator.__aenter__)
+        self._opened().call(self._follower.__aenter__)
         return self
 
     @property
     def snapshot(self) -> Sequence[LogEntry]:
         """Own and delivered messages in the order of the log, each with its whole payload."""
-        return self._iterator.snapshot
+        return self._follower.snapshot

@@ -52,6 +52,7 @@ from .runtime import (
     OpenState,
     Runtime,
     SyncStatus,
+    Unopened,
     chain,
     content_chain,
     open_state,
@@ -648,9 +649,20 @@ class ReliableChannel(TypedChannel[bytes]):
             stages=self._stages,
             contents=content_chain(self._inner_encryption),
             policies=self._policies,
+            unopened=self._unopened(),
             signing=self._signing,
             budget_file=self._budget_file,
             now_ns=self._now_ns,
+        )
+
+    def _unopened(self) -> Unopened | None:
+        if self._encryption is None:
+            return None
+        return Unopened(
+            self._encryption,
+            self.options.profile.codec,
+            contents_alone=self._inner_encryption is not None,
+            is_shared=self.content_topic != default_content_topic(self.channel_id),
         )
 
     def _observers(self) -> Observers | None:

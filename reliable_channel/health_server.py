@@ -19,7 +19,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import anyio
 from anyio.abc import Listener, SocketStream
@@ -147,10 +147,8 @@ def health_of(sources: Iterable["HasHealth | ChannelHub"]) -> dict[str, Any]:
 
 
 def _channels(source: "HasHealth | ChannelHub") -> Iterator[HasHealth]:
-    if hasattr(source, "health"):
-        yield source
-    else:
-        yield from source.channels
+    hub = cast("ChannelHub", source)
+    yield from (cast("HasHealth", source),) if hasattr(source, "health") else hub.channels
 
 
 async def _head(stream: SocketStream) -> bytes:

@@ -13,6 +13,7 @@ protocol. Every failure is a `waku.errors.WakuError`.
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final, Self
@@ -29,7 +30,7 @@ from waku._api.relay import RelayApi
 from waku._api.store import StoreApi
 from waku._api.store_v1 import StoreV1Api
 from waku._failures import MAX_MESSAGE_BYTES
-from waku._session import RetryPolicy, Session
+from waku._session import LIMITS, RetryPolicy, Session
 from waku._userinfo import masked_address
 from waku.models import Rejected
 
@@ -62,7 +63,8 @@ class WakuClient(
             Waiting for a turn does not count.
         retries: how calls that are safe to repeat are repeated. None never repeats.
         transport: httpx transport to use and close, for tests or a proxy. The environment's proxy
-            settings are not followed: a node is nearly always local.
+            settings are not followed: a node is nearly always local. For `https` the system's
+            certificates are trusted.
         headers: sent with every request, for a reverse proxy that wants a token.
         max_answer_bytes: a longer answer is refused. None is 64 MiB, or what a page of Store may
             take where `max_message_bytes` needs more.
@@ -108,6 +110,8 @@ class WakuClient(
                 CLIENT_ID_HEADER: client_id,
             },
             timeout=timeout_s,
+            limits=LIMITS,
+            verify=_trusted(url),
             transport=transport,
             trust_env=False,
         )
@@ -147,6 +151,13 @@ def _checked(base_url: str) -> httpx.URL:
     if url.scheme not in ("http", "https") or not url.host:
         raise ValueError(f"base_url must be an http or https address (got {address!r})")
     return url
+
+
+def _trusted(url: httpx.URL) -> ssl.SSLContext:
+    """Return what trusts the system's certificates, as for `wss`; httpx would take certifi's."""
+    if url.scheme == "https":
+        return ssl.create_default_context()
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and costs no reading of files
 
 
 def _log_rejected(rejected: Rejected) -> None:

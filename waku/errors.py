@@ -187,10 +187,14 @@ class NodeUnreachable(EnvironmentFailure):
     retryable = True
     advice = "check the address and that the node runs"
 
-    def __init__(self, call: str, *, detail: str = "", sent: bool = True) -> None:
+    def __init__(
+        self, call: str, *, detail: str = "", sent: bool = True, timed_out: bool = False
+    ) -> None:
         super().__init__(call, detail=detail)
         self.sent = sent
         """Whether the request may have reached the node (False: it certainly did not)."""
+        self.timed_out = timed_out
+        """True if the answer took too long."""
 
 
 class NoPeers(EnvironmentFailure):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, ParamSpec
 
 import typer
+from typer.core import TyperOption
 
 from ..config import SETTINGS, channel_settings, check_channel_name, flat, from_text, nested
 from ..options import ChannelOptions, PresetName
@@ -228,7 +229,7 @@ def _show_all(context: typer.Context, wanted: bool) -> None:
     """Print the help with all flags, and end."""
     if wanted:
         for parameter in context.command.params:
-            if hasattr(parameter, "hidden"):
+            if isinstance(parameter, TyperOption):
                 parameter.hidden = False
         typer.echo(context.get_help())
         raise typer.Exit

@@ -22,8 +22,8 @@ COMMANDS: Final = {
     "demo": "Watch five processes agree on one log though the network loses 30 % and cuts one off.",
     "node": "Run a small Waku node: the REST API of nwaku, a message store, and with --listen and "
     "--relay-peer a node among libp2p peers.",
-    "chat": "Chat in a terminal. Each line that you type is sent. A tick means that a peer received "
-    "it.",
+    "chat": "Chat in a terminal. Each line that you type is sent. A tick means that a peer "
+    "received it.",
     "send": "Send one message and print its id.",
     "listen": "Print the messages of a channel in causal order as they are delivered, one a line.",
     "peer": "Take part in a channel: commands are JSON lines on standard input, events on standard "
@@ -144,8 +144,8 @@ def run() -> NoReturn:
                 status = end.code
     except SystemExit as end:
         status = end.code
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
         status = ExitCode.DEFECT
     _leave(status)
 

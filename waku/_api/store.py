@@ -40,7 +40,7 @@ class StoreApi(Api):
         if flavour is None and (query.hashes or query.cursor is not None):
             flavour = await self.flavour()
         params = _params(query, flavour)
-        request = Request("store", "GET", PATH, Repeat.SAFE, params=params, load=Load("store"))
+        request = Request("store", "GET", PATH, Repeat.ANSWERED, params=params, load=Load("store"))
         return await self._session.call(request, self._page)
 
     def store_all(

@@ -30,6 +30,7 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from waku._paging import MAX_PAGES, all_entries
+from waku._recent_pushes import RecentPushes
 from waku.discovery import Network, NodeRecord, Resolver, SystemResolver, check_entry, find_network
 from waku.errors import (
     BadRequest,
@@ -157,6 +158,7 @@ class LightClient:
         self._buffer_messages = buffer_messages
         most = MAX_MESSAGE_BYTES if network is None else network.max_message_bytes
         self._max_message_bytes = most
+        self._pushes = RecentPushes()
         self._cursors: dict[bytes, Entry] = {}
         """The Store that gave each of the last cursors."""
         self._refused: WeakKeyDictionary[Carrier, int] = WeakKeyDictionary()
@@ -240,8 +242,13 @@ class LightClient:
             detail = f"a payload of {len(message.payload)} bytes; at most {self._max_message_bytes}"
             raise MessageTooLarge("light_push", detail=detail)
 
+        digest = message_hash(pubsub_topic, message)
+
         async def push(_: Entry, peer: ServicePeer) -> LightPushAnswer:
-            return await peer.light_push(message, pubsub_topic, urgent=urgent)
+            answer = LightPushAnswer(0)  # where the peer has the message already
+            with self._pushes.pushing(digest):
+                answer = await peer.light_push(message, pubsub_topic, urgent=urgent)
+            return answer
 
         with self._subscriptions.publishing(pubsub_topic, message):
             answered = await self._asker.ask(Role.LIGHT_PUSH, push, count=self._redundancy)

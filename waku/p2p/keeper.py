@@ -96,7 +96,7 @@ class Keeper:
         """How many peers for each service that was used so far."""
         self._heard: OrderedDict[PeerId, Metadata] = OrderedDict()
         """Networks that peers named when they asked for ours."""
-        self._rounds_begun = self._rounds_done = 0
+        self.rounds_begun = self._rounds_done = 0
         self._few: dict[Role, int] = {}
         self._checking: set[ServicePeer] = set()
         self._wake = anyio.Event()
@@ -111,9 +111,9 @@ class Keeper:
             self._tasks.start_soon(self._watch_interfaces)
             while True:
                 self._wake = anyio.Event()
-                self._rounds_begun += 1
+                self.rounds_begun += 1
                 await self._round()
-                self._rounds_done = self._rounds_begun
+                self._rounds_done = self.rounds_begun
                 self._notify()
                 with anyio.move_on_after(self._pause_s()):
                     await self._wake.wait()
@@ -130,7 +130,7 @@ class Keeper:
         if role is not None and role not in self._wanted:
             self._wanted[role] = self._counts[role]
             self._wake.set()
-        begun = self._rounds_begun
+        begun = self.rounds_begun
         while not (found := self._book.choose(role, count, now_ms(), besides=besides)):
             if besides:
                 if self._rounds_done >= begun:

@@ -249,7 +249,7 @@ class Subscriptions:
                 continue
             reason = (
                 f"peer {entry.peer_id} is deaf: nothing came for {silent_s:.0f} s, not even "
-                f"{watchdog.not_echoed} messages that were published here"
+                f"{len(watchdog.not_echoed)} messages that were published here"
             )
             watchdog.restored()
             if shard not in entry.deaf:
