@@ -9,9 +9,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from packaging.requirements import Requirement
-from packaging.version import Version
-
 from release.building import ROOT, packages
 
 _QUIET: Final = ("--quiet", "--disable-pip-version-check")
@@ -96,6 +93,10 @@ def _tested() -> Iterator[str]:
 
 def _lowest() -> Iterator[str]:
     """Yield the lowest version that all packages accept, for each dependency that is declared."""
+    # Not above, because the container of the stranger has Python alone.
+    from packaging.requirements import Requirement
+    from packaging.version import Version
+
     lowest: dict[str, Version] = {}
     for package in packages():
         project = tomllib.loads((ROOT / package / "pyproject.toml").read_text())["project"]
