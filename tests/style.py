@@ -187,7 +187,7 @@ def of_paths(paths: Iterable[Path]) -> Iterator[Finding]:
     for path in paths:
         files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
         for file in files:
-            if not re.search(r"_pb2|/tests/|/test_", str(file)):
+            if not re.search(r"_pb2|tests/|/test_", str(file)):
                 yield from of_page(file) if file.suffix == ".md" else of_module(file)
 
 

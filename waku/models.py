@@ -233,7 +233,7 @@ class LightPushAnswer:
     """A light push that succeeded (19/WAKU2-LIGHTPUSH v3)."""
 
     relay_peer_count: int
-    """Relay peers that the service node handed the message to. It is 0 for a known message."""
+    """Relay peers that received the message from the service node (0 for a known message)."""
 
 
 @dataclass(frozen=True, slots=True)

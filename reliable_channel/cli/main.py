@@ -22,8 +22,8 @@ COMMANDS: Final = {
     "demo": "Watch five processes agree on one log though the network loses 30 % and cuts one off.",
     "node": "Run a small Waku node: the REST API of nwaku, a message store, and with --listen and "
     "--relay-peer a node among libp2p peers.",
-    "chat": "Chat in a terminal. What you type is sent line by line; a tick means that a peer has "
-    "it.",
+    "chat": "Chat in a terminal. Each line that you type is sent. A tick means that a peer "
+    "received it.",
     "send": "Send one message and print its id.",
     "listen": "Print the messages of a channel in causal order as they are delivered, one a line.",
     "peer": "Take part in a channel: commands are JSON lines on standard input, events on standard "
@@ -35,11 +35,11 @@ COMMANDS: Final = {
 """Built-in commands, each in the module of its name, with the text of its help."""
 STATE_COMMANDS: Final = {
     "list": "List state files: the channel, the participant, and what is in it.",
-    "check": "Read every row of a file and print what is wrong with it; the exit status is 1 then.",
+    "check": "Read every row of a file and print any damage. The exit status is then 1.",
     "export": "Print the messages of a file as JSON lines, in the order of the log.",
     "prune": "Evict old messages and give the space back. Peers and Store still have them.",
     "backup": "Copy a file, also while a channel has it open.",
-    "restore": "Put a copy in the place of a file; the earlier file stays beside it.",
+    "restore": "Replace a file by a copy. The earlier file stays beside it.",
 }
 """Commands of the group `state`."""
 PACKAGES: Final = {

@@ -33,9 +33,9 @@ ANSWER_TIMEOUT_S: Final = 10
 RETRY_S: Final = 5
 """With journals, the longest time until a message is sent again, and until it is repaired."""
 DUE_S: Final = 2 * RETRY_S + 11
-"""With journals, time that the participants stay once all is delivered (s).
+"""Stay of the participants with journals after the last delivery (s).
 
-`check` judges a message that all had time for: a retry, a repair, and 10 s more.
+`check` judges a message if all were present for a retry, a repair and 10 s more.
 """
 MORE_TIME: Final = "more time may help: --timeout"
 
