@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Row = dict[str, Any]
-"""A row of `part`, with the channel."""
+"""A row of `part`."""
 _NS: Final = 1_000_000
 MAX_TASKS: Final = 64
 """That add files on Spark, if no other number is given."""
@@ -130,10 +130,9 @@ def add_on_spark(
 
 def parts(directory: Path) -> list[Row]:
     """The rows of `part` in a directory of facts, by channel, participant, time and path."""
-    found = []
+    found: list[Row] = []
     for path in directory.glob("kind=part/channel=*/day=*/*.parquet"):
-        (row,) = layout.read([path], "part").to_pylist()
-        found.append({**row, "channel_id": layout.channel_of(path)})
+        found += layout.read([path], "part").to_pylist()
     names = "channel_id", "participant_id", "first_ms", "path"
     return sorted(found, key=lambda row: tuple(row[name] for name in names))
 
