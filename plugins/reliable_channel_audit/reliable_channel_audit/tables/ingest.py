@@ -66,7 +66,7 @@ def ingest(
     directory = directory.resolve()  # tasks run elsewhere
     files = [path.resolve() for path in journal_files(paths, may_be_none=True)]
     rows = {row["path"]: row for row in parts(directory)}
-    same = {path: rows[str(path)] for path in files if _is_same(path, rows.get(str(path)))}
+    same = {path: rows[str(path)] for path in files if is_same(path, rows.get(str(path)))}
     opened = {
         path: (row["channel_id"], row["participant_id"], row["first_ms"])
         for path, row in same.items()
@@ -216,7 +216,8 @@ def remove(row: Row, directory: Path) -> None:
             path.unlink()
 
 
-def _is_same(path: Path, row: Row | None) -> bool:
+def is_same(path: Path, row: Row | None) -> bool:
+    """True if a file has the size and the time that it had when it was read."""
     status = path.stat()
     known = row and (row["file_bytes"], row["modified_ns"])
     return known == (status.st_size, status.st_mtime_ns)
