@@ -42,6 +42,8 @@ from wire_rows where not is_in
 """,
 }
 """Kinds of which there are many, from the tables of `tables.views`."""
+_FEW: Final = ("Life", "Coverage", "Traffic", "Repair", "Deed")
+"""Other kinds that figures are made of."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,8 @@ def facts_of(spark: SparkSession, directory: Path, judged: Judged) -> Facts:
         kind.__name__: rows for kind, rows in judged.few.items()
     }
     tables = {
-        kind: spark.createDataFrame([tuple(row) for row in few.get(kind, ())], schema)
-        for kind, schema in FACTS.items()
-        if kind not in _OF_ROWS
+        kind: spark.createDataFrame([tuple(row) for row in few.get(kind, ())], FACTS[kind])
+        for kind in _FEW
     }
     spark_tables(spark, directory, judged.parts)
     tables |= {kind: spark.sql(text) for kind, text in _OF_ROWS.items()}

@@ -20,13 +20,14 @@ from reliable_channel_audit.columns.gathered import gathered_part
 from reliable_channel_audit.columns.messages import Found, messages_of
 from reliable_channel_audit.columns.packing import Unpacked
 from reliable_channel_audit.facts import Delivery
-from reliable_channel_audit.journals import journal_files
+from reliable_channel_audit.journals import Participant, journal_files
 from reliable_channel_audit.plugin import register_commands
 from reliable_channel_audit.promises import Context, compare_messages
-from reliable_channel_audit.tables import comparing, layout, participants
+from reliable_channel_audit.tables import comparing, judging, layout, participants
 from reliable_channel_audit.tables import ingest as ingesting
 from reliable_channel_audit.tables.ingest import Ingested, ingest, parts
 from reliable_channel_audit.tables.judging import Judged, judge
+from reliable_channel_audit.tables.participants import known_of
 from reliable_channel_audit.verdict import Value
 from tests.journal_lines import json_lines
 
@@ -130,6 +131,43 @@ def test_parts_are_read_once_and_the_open_file_each_time(
     assert (done.added, done.known) == (0, 15)
     assert {name for name, times in opened.items() if times > 1} == {"p000.jsonl"}
     assert judged.verdict.holds
+
+
+def test_only_participants_with_a_new_part_are_judged_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if they are judged row by row, as p001 is."""
+    journals, facts, judged = tmp_path / "journals", tmp_path / "facts", list[str]()
+    write_group(tmp_path / "whole", seed=4)
+    plant("duplicate", tmp_path / "whole" / "p001.jsonl", 1)
+    write_parts(journals, read(tmp_path / "whole"))
+    newest = journals / "p002.jsonl"
+    newest.rename(tmp_path / "newest")
+    run(journals, facts)
+
+    def counting(participant: Participant, *others: Any) -> Any:
+        judged.append(participant.participant_id)
+        return known_of(participant, *others)
+
+    monkeypatch.setattr(judging, "known_of", counting)
+    first = same(journals, facts)
+    assert judged == []
+    (tmp_path / "newest").rename(newest)
+    second = same(journals, facts)
+    assert judged == ["p002"]
+    assert second.verdict.deliveries > first.verdict.deliveries
+
+
+def test_a_closed_journal_that_is_written_on_is_open_again(tmp_path: Path) -> None:
+    journals, facts = tmp_path / "journals", tmp_path / "facts"
+    (path, *_) = write_group(journals, seed=6)
+    *lines, closed = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[: len(lines) // 2], closed]))
+    before, _ = run(journals, facts)
+    path.write_bytes(b"".join(lines))
+    after, _ = run(journals, facts)
+    assert (before.added, after.added) == (4, 0)
+    assert same(journals, facts).verdict.deliveries == 480
 
 
 def test_a_message_is_decoded_once_however_many_have_it(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from pathlib import Path
 
 import duckdb
@@ -10,7 +11,8 @@ import pandas
 import pytest
 from pyspark.sql import SparkSession
 
-from reliable_channel_audit.tables.ingest import ingest
+from reliable_channel_audit.check import check
+from reliable_channel_audit.tables.ingest import ingest, parts
 from reliable_channel_audit.tables.judging import judge
 from reliable_channel_audit.tables.views import VIEWS, create_views, spark_views
 
@@ -65,6 +67,24 @@ def test_duckdb_and_spark_have_the_same_rows(
 
 def test_pandas_reads_a_kind(facts: Path) -> None:
     assert len(pandas.read_parquet(facts / "kind=delivery")) == 479
+
+
+def test_channels_and_folders_may_have_odd_names(tmp_path: Path) -> None:
+    """A channel whose name is too long for a folder has its hash there."""
+    folder, names = tmp_path / "it's odd", ["/ops/it's é=1/50%", "42", "é" * 100]
+    for number, name in enumerate(names):
+        write_group(folder / "journals" / str(number), messages=10, channel_id=name)
+    done = ingest([folder / "journals"], folder / "facts")
+    verdict = judge(folder / "facts", done.group).verdict
+    assert verdict.to_json() == check([folder / "journals"]).to_json()
+    assert {row["channel_id"] for row in parts(folder / "facts")} == {*names}
+    with duckdb.connect() as connection:
+        create_views(connection, folder / "facts")
+        found = connection.execute("select distinct channel from delivery order by 1").fetchall()
+    assert [row[0][:18] for row in found] == [*sorted(names)[:2], "sha256-" + LONG[:11]]
+
+
+LONG = sha256(("é" * 100).encode()).hexdigest()
 
 
 def test_facts_without_a_run_have_views_without_rows(tmp_path: Path) -> None:

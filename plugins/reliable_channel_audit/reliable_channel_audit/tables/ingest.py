@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Row = dict[str, Any]
-"""A row of `part`, with the channel."""
+"""A row of `part`."""
 _NS: Final = 1_000_000
 MAX_TASKS: Final = 64
 """That add files on Spark, if no other number is given."""
@@ -66,7 +66,7 @@ def ingest(
     directory = directory.resolve()  # tasks run elsewhere
     files = [path.resolve() for path in journal_files(paths, may_be_none=True)]
     rows = {row["path"]: row for row in parts(directory)}
-    same = {path: rows[str(path)] for path in files if _is_same(path, rows.get(str(path)))}
+    same = {path: rows[str(path)] for path in files if is_same(path, rows.get(str(path)))}
     opened = {
         path: (row["channel_id"], row["participant_id"], row["first_ms"])
         for path, row in same.items()
@@ -130,10 +130,9 @@ def add_on_spark(
 
 def parts(directory: Path) -> list[Row]:
     """The rows of `part` in a directory of facts, by channel, participant, time and path."""
-    found = []
+    found: list[Row] = []
     for path in directory.glob("kind=part/channel=*/day=*/*.parquet"):
-        (row,) = layout.read([path], "part").to_pylist()
-        found.append({**row, "channel_id": layout.channel_of(path)})
+        found += layout.read([path], "part").to_pylist()
     names = "channel_id", "participant_id", "first_ms", "path"
     return sorted(found, key=lambda row: tuple(row[name] for name in names))
 
@@ -217,7 +216,8 @@ def remove(row: Row, directory: Path) -> None:
             path.unlink()
 
 
-def _is_same(path: Path, row: Row | None) -> bool:
+def is_same(path: Path, row: Row | None) -> bool:
+    """True if a file has the size and the time that it had when it was read."""
     status = path.stat()
     known = row and (row["file_bytes"], row["modified_ns"])
     return known == (status.st_size, status.st_mtime_ns)

@@ -22,8 +22,9 @@ from ..replay import Life
 from ..verdict import SetAside, Verdict
 from . import layout
 from .comparing import ChannelLogs, Comparison, Difference
-from .ingest import Row, parts
+from .ingest import Row, is_same, parts
 from .participants import Known, known_of, participants_of
+from .remembered import remember, remembered
 
 _NS: Final = 1_000_000
 
@@ -55,10 +56,18 @@ def judge(
     known: list[Known] = []
     facts: defaultdict[type, list[Any]] = defaultdict(list)
     given = {path for each in group.participants for path in each.paths}
-    every_part = [row for row in parts(directory) if not only_group or row["path"] in given]
+    every_part = [
+        row
+        for row in parts(directory)
+        if (is_same(Path(row["path"]), row) if row["path"] in given else not only_group)
+    ]  # a file that was closed, and is written on, is open again
     for participant, rows in participants_of(every_part, group.participants):
         progress(participant.participant_id)
-        known.append(known_of(participant, rows, directory, settle_ms))
+        found = remembered(participant, rows, directory, settle_ms)
+        if found is None:
+            found = known_of(participant, rows, directory, settle_ms)
+            remember(found, rows, directory, settle_ms)
+        known.append(found)
         for fact in known[-1].few:
             facts[type(fact)].append(fact)
     lives: list[Life] = facts[Life]

@@ -8,9 +8,10 @@ in one row of its part: of `delivery`, or of `name`. Elsewhere it is a number: w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,8 @@ WHOLE: Final = pa.int64()
 NUMBER: Final = pa.int32()
 MAX_DAYS: Final = 40
 """Of a part. If it has more, its clock was set, and the first day stands for all."""
+MAX_NAME: Final = 200
+"""Length of a quoted channel id in a path; a longer one is its hash."""
 DAY_MS: Final = 86_400_000
 _PLACE: Final = {"participant_id": NAME, "line": WHOLE}
 """In whose journal a row stands, and in which line of the part, from 1."""
@@ -34,6 +37,7 @@ SCHEMAS: Final = {
     kind: pa.schema(columns)
     for kind, columns in {
         "part": {
+            "channel_id": pa.string(),
             "participant_id": pa.string(),
             "path": pa.string(),
             "sha256": pa.string(),
@@ -149,13 +153,11 @@ def partition(directory: Path, kind: str, channel_id: str | None, day: str) -> P
     """The folder of a kind, channel and day."""
     folder = directory / f"kind={kind}"
     if channel_id is not None:
-        folder /= f"channel={quote(channel_id, safe='')}"
+        name = quote(channel_id, safe="")
+        if len(name) > MAX_NAME:  # a file system takes no longer names
+            name = f"sha256-{sha256(channel_id.encode()).hexdigest()}"
+        folder /= f"channel={name}"
     return folder / f"day={quote(day, safe='')}"
-
-
-def channel_of(path: Path) -> str:
-    """The channel of a file."""
-    return unquote(path.parent.parent.name.removeprefix("channel="))
 
 
 def day_of(at_ms: int) -> str:

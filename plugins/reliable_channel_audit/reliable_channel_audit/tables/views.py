@@ -72,12 +72,13 @@ class Sql(Protocol):
 
 def create_views(connection: Sql, directory: Path) -> None:
     """Make tables and views of a directory of facts in a connection of DuckDB."""
+    quoted = str(directory).replace("'", "''")
     for kind, table in TABLES.items():
         if any(directory.glob(f"kind={kind}/**/*.parquet")):
             types = {each: "varchar" if each == "channel" else "date" for each in _parts(kind)}
             hive = ", ".join(f"'{name}': {of}" for name, of in types.items())
             found = f"""select * exclude (kind) from read_parquet(
-                '{directory}/kind={kind}/**/*.parquet', hive_partitioning = true,
+                '{quoted}/kind={kind}/**/*.parquet', hive_partitioning = true,
                 hive_types = {{{hive}}}
             )"""
         else:

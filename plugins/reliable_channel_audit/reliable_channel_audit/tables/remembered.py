@@ -1,0 +1,100 @@
+"""What was found of a participant by itself, kept until it has other files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, get_args
+
+import msgspec
+
+from ..facts import Acknowledgement, Delivery, Dispatch, Fact
+from ..journals import Participant
+from ..log_order import Hour
+from .ingest import Row
+from .participants import Known, Many
+
+FORMAT: Final = 1
+"""Counts changes of what is found of the same files."""
+_KINDS: Final[dict[str, Callable[[Iterable[object]], Fact]]] = {
+    kind.__name__: kind._make for kind in get_args(Fact)
+}
+
+
+class _Kept(msgspec.Struct):
+    key: str
+    few: list[tuple[str, list[object]]]
+    hours: list[tuple[str, str, int, int, int, str, int, int]]
+    sent: list[bytes]
+    is_by_rows: bool
+    deliveries: Sequence[Sequence[object]]
+    acknowledgements: Sequence[Sequence[object]]
+    dispatches: Sequence[Sequence[object]]
+
+
+def remembered(
+    participant: Participant, rows: Sequence[Row], directory: Path, settle_ms: int | None
+) -> Known | None:
+    """What was found of the same files; None if there are others, or an open one."""
+    path = _path(participant, directory)
+    key = _key(participant, rows, settle_ms)
+    if key is None or not path.exists():
+        return None
+    try:
+        kept = msgspec.msgpack.decode(path.read_bytes(), type=_Kept)
+    except msgspec.DecodeError:
+        return None
+    if kept.key != key:
+        return None
+    known = Known(participant, [_KINDS[kind](values) for kind, values in kept.few], {}, set(), [])
+    for channel_id, name, life, hour_ms, entries, total, *span in kept.hours:
+        hours = known.hours.setdefault((channel_id, name, life), {})
+        hours[hour_ms] = Hour(entries, int(total, 16), *span)
+    known.sent = set(kept.sent)
+    if kept.is_by_rows:
+        known.by_rows = Many(
+            [*map(Delivery._make, kept.deliveries)],
+            [*map(Acknowledgement._make, kept.acknowledgements)],
+            [*map(Dispatch._make, kept.dispatches)],
+        )
+    else:
+        known.rows = list(rows)
+    return known
+
+
+def remember(known: Known, rows: Sequence[Row], directory: Path, settle_ms: int | None) -> None:
+    """Keep what was found, if no file is open."""
+    key = _key(known.participant, rows, settle_ms)
+    if key is None:
+        return
+    many = known.by_rows or Many([], [], [])
+    kept = _Kept(
+        key,
+        [(type(each).__name__, list(each)) for each in known.few],
+        [
+            (*whose, hour_ms, hour.entries, f"{hour.total:032x}", hour.first_ms, hour.last_ms)
+            for whose, hours in known.hours.items()
+            for hour_ms, hour in hours.items()
+        ],
+        list(known.sent),
+        known.by_rows is not None,
+        *([list(each) for each in facts] for facts in many),
+    )
+    path = _path(known.participant, directory)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_bytes(msgspec.msgpack.encode(kept))
+    Path(unfinished).replace(path)
+
+
+def _path(participant: Participant, directory: Path) -> Path:
+    name = f"{participant.channel_id}\0{participant.participant_id}"
+    return directory / "judged" / f"{sha256(name.encode()).hexdigest()}.msgpack"
+
+
+def _key(participant: Participant, rows: Sequence[Row], settle_ms: int | None) -> str | None:
+    if [row["path"] for row in rows] != list(participant.paths):
+        return None
+    files = [(row["path"], row["sha256"]) for row in rows]
+    return sha256(repr((FORMAT, settle_ms, files)).encode()).hexdigest()
