@@ -1,7 +1,8 @@
 """`make bench WHAT=hub`: many channels of one process over one node, through a `ChannelHub`.
 
-The node is a separate process. The channels are opened one after another, idle, send one message
-each, and are closed one after another. CPU time is that of this process, or of the node (Linux).
+The node is a separate process. The channels are opened one after another, settle, idle, send one
+message each, and are closed one after another. CPU time is that of this process, or of the node
+(Linux).
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ async def measure(plan: argparse.Namespace, node: ServiceNode) -> dict[str, floa
                     await opened.enter_async_context(channel)
             for channel in channels:
                 readers.start_soon(read, channel)
+            await anyio.sleep(plan.settle)
             with meter.phase("idle"):
                 await anyio.sleep(plan.seconds)
             with meter.phase("burst"), anyio.move_on_after(PATIENCE_S):
@@ -94,7 +96,8 @@ async def measure(plan: argparse.Namespace, node: ServiceNode) -> dict[str, floa
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="make bench WHAT=hub", description=__doc__)
     parser.add_argument("--channels", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=20, help="of idling")
+    parser.add_argument("--settle", type=float, default=60, help="seconds before idling counts")
+    parser.add_argument("--seconds", type=float, default=30, help="of idling")
     parser.add_argument("--transport", choices=["rest", "libp2p"], default="rest")
     parser.add_argument("--preset", choices=["documented", "auto"], default="documented")
     parser.add_argument("--topics", choices=["one", "each"], default="one", help="for all, or each")

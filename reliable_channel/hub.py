@@ -1,10 +1,13 @@
 """Many channels through shared nodes with few subscriptions, for bots in hundreds of channels."""
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypedDict, Unpack
 from weakref import WeakSet
+
+import anyio
 
 from ._contracts.encryption import Encryption
 from ._contracts.signing import Signing
@@ -17,12 +20,14 @@ from .transport.addresses import LIBP2P, checked_addresses, default_content_topi
 from .transport.connect import (
     MESSAGING_SCHEMES,
     WAKU_SCHEMES,
+    hub_node,
     light_transport,
     messaging_transport,
     on_network,
     waku_transport,
 )
 from .transport.hub import Hub
+from .transport.hub_node import HubNode
 from .transport.pool import REDUNDANCY
 
 
@@ -52,7 +57,7 @@ class HubChannelArguments(OptionValues, total=False):
 
 
 class ChannelHub:
-    """One node or several, shared by channels, with one subscription for each content topic.
+    """Nodes that several channels share, with one subscription for each content topic.
 
         async with ChannelHub("http://127.0.0.1:8645") as hub:
             async with hub.channel(channel_id="ops", sender_id="bot", content_topic=topic) as ops:
@@ -95,6 +100,9 @@ class ChannelHub:
             raise ValueError("`node` must be the address of a node, or of several (got None)")
         for url in self._nodes:
             _to_waku_node(url, some)
+        self._shared: dict[str, HubNode] = {}
+        """Nodes by REST, while the hub is open."""
+        self._stack = AsyncExitStack()
         self._wait_for_node = wait_for_node
         self._profiles = dict(PROFILES)
         self._channels = WeakSet[ReliableChannel]()
@@ -103,10 +111,10 @@ class ChannelHub:
     def channel(
         self, *, channel_id: str, sender_id: str, **keywords: Unpack[HubChannelArguments]
     ) -> ReliableChannel:
-        """Return a channel through this hub; takes the arguments of `ReliableChannel`.
+        """Return a channel through this hub. Takes the arguments of `ReliableChannel`.
 
         An error inside it, such as one of a plugin, is logged and raised where its `async with`
-        ends; the other channels go on.
+        ends. The other channels continue.
         """
         if "redundancy" in keywords:
             raise TypeError("`redundancy` is one for all channels; give it to the hub")
@@ -143,7 +151,17 @@ class ChannelHub:
         return self._hub.content_topics
 
     async def __aenter__(self) -> Self:
-        await self._hub.__aenter__()
+        some, _ = self._settings_for(default_content_topic("hub"))
+        async with AsyncExitStack() as stack:
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            stack.callback(tasks.cancel_scope.cancel)
+            for url in self._nodes:
+                if _scheme(url) in WAKU_SCHEMES:
+                    node = self._shared[url] = hub_node(url, some)
+                    stack.push_async_callback(node.aclose)
+                    tasks.start_soon(node.run, name="reliable_channel.hub_node")
+            await stack.enter_async_context(self._hub)
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(
@@ -152,11 +170,12 @@ class ChannelHub:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._hub.__aexit__(kind, error, traceback)
+        await self._stack.__aexit__(kind, error, traceback)
+        self._shared.clear()
 
     def _connect(self, content_topic: str) -> Transport:
         settings, _ = self._settings_for(content_topic)
-        transports = [_to_waku_node(url, settings) for url in self._nodes]
+        transports = [_to_waku_node(url, settings, self._shared.get(url)) for url in self._nodes]
         return PoolTransport(
             transports, redundancy=self._redundancy, wait_for_node=self._wait_for_node
         )
@@ -169,7 +188,7 @@ class ChannelHub:
 def channel_of(
     data: bytes, profiles: Collection[WireProfile] = tuple(PROFILES.values())
 ) -> str | None:
-    """Return the channel of an SDS message; None if no dialect reads it, or several differ."""
+    """Return the channel of an SDS message (None if no dialect reads it, or several differ)."""
     channels = set[str]()
     for profile in profiles:
         try:
@@ -180,7 +199,7 @@ def channel_of(
     return channels.pop() if len(channels) == 1 else None
 
 
-def _to_waku_node(url: str, settings: WakuSettings) -> Transport:
+def _to_waku_node(url: str, settings: WakuSettings, shared: HubNode | None = None) -> Transport:
     """Return a transport to a node.
 
     Raises:
@@ -188,7 +207,7 @@ def _to_waku_node(url: str, settings: WakuSettings) -> Transport:
     """
     if url.startswith(LIBP2P):
         return light_transport(url, settings)
-    scheme = url.partition("://")[0].lower()
+    scheme = _scheme(url)
     if scheme in MESSAGING_SCHEMES:
         return messaging_transport(url, settings)
     if scheme not in WAKU_SCHEMES:
@@ -197,4 +216,8 @@ def _to_waku_node(url: str, settings: WakuSettings) -> Transport:
             f"(got {masked_address(url)!r}): other networks have no cache that channels would have "
             "to share"
         )
-    return waku_transport(url, settings)
+    return waku_transport(url, settings, shared)
+
+
+def _scheme(url: str) -> str:
+    return url.partition("://")[0].lower()

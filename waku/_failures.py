@@ -79,6 +79,10 @@ _BY_STATUS: Final[dict[int, ErrorClass]] = {
     505: errors.NoPeers,  # light push v3 of nwaku
 }
 
+_OUR_MISTAKE: Final = frozenset({400, 401, 403, 407, 414, 431})
+"""Refusals of the request itself. Further ones come from what stands in between, such as a proxy
+or a load balancer, and say nothing of the message."""
+
 _SUBSCRIPTION_CALLS: Final = frozenset(
     {"relay_messages", "relay_auto_messages", "filter_messages", "filter_ping"}
 )
@@ -89,13 +93,22 @@ _INNER_STATUS: Final = re.compile(r"([45][0-9]{2}) - ")
 
 
 def from_answer(
-    request: Request, status: int, body: bytes, *, max_message_bytes: int = MAX_MESSAGE_BYTES
+    request: Request,
+    status: int,
+    body: bytes,
+    *,
+    is_page: bool = False,
+    max_message_bytes: int = MAX_MESSAGE_BYTES,
 ) -> WakuError:
     """Return the error for an HTTP answer that is not a success.
 
-    A silent refusal of a message beyond `max_message_bytes` is taken for one of its size.
+    No Waku node answers with a page (`is_page`, or HTML). A silent refusal of a message beyond
+    `max_message_bytes` is taken for one of its size.
     """
-    return from_text(request, status, _said(body), max_message_bytes=max_message_bytes)
+    said = _said(body)
+    if is_page or said.startswith("<"):
+        return _of_page(status)(request.name, status=status, detail=said)
+    return from_text(request, status, said, max_message_bytes=max_message_bytes)
 
 
 def from_text(
@@ -134,13 +147,17 @@ def _class_for(request: Request, status: int, text: str, max_message_bytes: int)
         return _silent_failure(request, max_message_bytes)
     if status in _BY_STATUS:
         return _BY_STATUS[status]
-    return errors.BadRequest if 400 <= status < 500 else errors.NodeFailure
+    return errors.BadRequest if status in _OUR_MISTAKE else errors.NodeFailure
+
+
+def _of_page(status: int) -> ErrorClass:
+    if status == 429:
+        return errors.RateLimited
+    return errors.NodeFailure if status >= 500 else errors.BadAnswer
 
 
 def _missing(request: Request, text: str) -> ErrorClass:
     """Distinguish the three meanings of a 404: no subscription, no such thing, no such API."""
-    if text.startswith("<"):
-        return errors.BadAnswer  # some other web server's page
     if "endpoints are not available" in text:  # nwaku and logos-delivery name the API
         starting = "while initializing" in text
         return errors.NodeFailure if starting else errors.EndpointMissing

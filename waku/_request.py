@@ -32,6 +32,8 @@ class Repeat(Enum):
 
     SAFE = auto()
     """After any failure that may pass: reading without a trace, or setting what is set already."""
+    ANSWERED = auto()
+    """After a failure that may pass, but not after a timeout: the answer would take as long."""
     UNSENT = auto()
     """Only if it certainly never left: publishing, and reading what the read clears."""
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 import anyio
+import anyio.lowlevel
 import httpx
 from tenacity import (
     AsyncRetrying,
@@ -29,7 +30,7 @@ from waku._quiet import Quiet
 from waku._request import Answer, Flavour, Repeat, Request
 from waku.errors import BadAnswer, BadRequest, ClientClosed, NodeUnreachable, WakuError
 
-__all__ = ["RetryPolicy", "Session"]
+__all__ = ["LIMITS", "RetryPolicy", "Session"]
 
 T = TypeVar("T")
 
@@ -37,6 +38,12 @@ _log = logging.getLogger("waku")
 
 CLOSE_GRACE_S: Final = 1.0
 """How long closing may hold up a cancelled task: sockets close at once, TLS may say goodbye."""
+
+MAX_CONNECTIONS: Final = 100
+"""Requests of a session on their way at a time; further ones wait."""
+
+LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+"""Limits of the HTTP client, which waits for nothing: the session does (`MAX_CONNECTIONS`)."""
 
 URLS: Final = 64
 """Maximum number of parsed URLs of a session; the one used least recently is evicted. A channel
@@ -62,7 +69,7 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
-            raise ValueError(f"attempts must be at least 1, not {self.attempts}")
+            raise ValueError(f"attempts must be at least 1 (got {self.attempts})")
         if min(self.initial_ms, self.max_ms, self.jitter_ms) < 0:
             raise ValueError("times must not be negative")
 
@@ -86,6 +93,7 @@ class Session:
         self._max_answer_bytes = max_answer_bytes
         self._max_message_bytes = max_message_bytes
         self._closed = False
+        self._slots = anyio.Semaphore(MAX_CONNECTIONS, fast_acquire=True)
         self._url_of = lru_cache(URLS)(lambda path: http.build_request("GET", path).url)
         self.flavour: Flavour | None = None
         """Known once the node was asked (`Api.flavour`)."""
@@ -142,10 +150,14 @@ class Session:
         """Send once and return a 2xx answer."""
         if self._closed:
             raise ClientClosed(request.name)
-        # httpx counts its timeout for each read anew; this one ends an answer that drips.
-        with anyio.move_on_after(2 * self._timeout_s):
-            return await self._transfer(request)
-        raise NodeUnreachable(request.name, detail=f"no whole answer in {2 * self._timeout_s:g} s")
+        # A call that is cancelled while it waits in httpx's pool would leave a slot taken there.
+        async with self._slots:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            # httpx counts its timeout for each read anew; this one ends an answer that drips.
+            with anyio.move_on_after(2 * self._timeout_s):
+                return await self._transfer(request)
+        detail = f"no whole answer in {2 * self._timeout_s:g} s"
+        raise NodeUnreachable(request.name, detail=detail, timed_out=True)
 
     async def _transfer(self, request: Request) -> Answer:
         content = None if request.body is None else json.dumps(request.body).encode()
@@ -160,7 +172,7 @@ class Session:
                     headers=headers,
                 ) as response:
                     body = await self._bounded_body(request, response)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise NodeUnreachable(request.name, detail=_describe(error), sent=False) from error
         except httpx.TransportError as error:
             raise _broken_off(request, error) from error
@@ -169,7 +181,11 @@ class Session:
         _log.debug("%s %s: status %d", request.method, request.path, response.status_code)
         if not response.is_success:
             raise _failures.from_answer(
-                request, response.status_code, body, max_message_bytes=self._max_message_bytes
+                request,
+                response.status_code,
+                body,
+                is_page="html" in response.headers.get("content-type", ""),
+                max_message_bytes=self._max_message_bytes,
             )
         return Answer(request, response.status_code, body)
 
@@ -206,9 +222,11 @@ def _understand(answer: Answer, read: Callable[[Answer], T]) -> T:
 
 
 def _may_repeat(request: Request, error: BaseException) -> bool:
-    if request.repeat is Repeat.UNSENT:
-        return isinstance(error, NodeUnreachable) and not error.sent
-    return isinstance(error, WakuError) and error.retryable
+    if isinstance(error, NodeUnreachable):
+        safe = request.repeat is Repeat.SAFE
+        return not error.sent or safe or (request.repeat is Repeat.ANSWERED and not error.timed_out)
+    may_pass = isinstance(error, WakuError) and error.retryable
+    return may_pass and request.repeat is not Repeat.UNSENT
 
 
 def _broken_off(request: Request, error: httpx.TransportError) -> WakuError:
@@ -220,7 +238,8 @@ def _broken_off(request: Request, error: httpx.TransportError) -> WakuError:
     gone = "disconnected" in detail or "closed" in detail
     if isinstance(error, httpx.RemoteProtocolError) and not gone:
         return BadAnswer(request.name, detail=detail)
-    return NodeUnreachable(request.name, detail=detail)
+    timed_out = isinstance(error, httpx.TimeoutException)
+    return NodeUnreachable(request.name, detail=detail, timed_out=timed_out)
 
 
 def _describe(error: Exception) -> str:

@@ -48,18 +48,16 @@ class SubscriptionWatchdog:
         """The node did not take it."""
         self._unheard.pop(message_hash, None)
 
-    def heard(self, message_hashes: Iterable[bytes], now_s: float) -> int:
-        """Note that something came, and the hashes of what may be ours; return how many are. The
-        cost is their number."""
+    def heard(self, message_hashes: Iterable[bytes], now_s: float) -> None:
+        """Note that something came, and the hashes of what may be ours. The cost is their
+        number."""
         late = sum(now_s - since_s > PATIENCE_S for since_s in self._unheard.values())
-        own = sum(digest in self._unheard for digest in message_hashes)
-        if own:
+        if any(digest in self._unheard for digest in message_hashes):
             self._gives_back = True
         elif late >= MIN_UNHEARD:
             self._gives_back = False
         self._unheard.clear()
         self._patience_s, self.restorations = PATIENCE_S, 0
-        return own
 
     def deaf_for_s(self, now_s: float) -> float | None:
         """How long nothing has come, where that means deaf; else None."""
@@ -70,9 +68,14 @@ class SubscriptionWatchdog:
         return now_s - since_s[0] if late else None
 
     @property
-    def not_echoed(self) -> int:
-        """Own messages that did not come back so far."""
-        return len(self._unheard)
+    def not_echoed(self) -> tuple[bytes, ...]:
+        """Hashes of own messages that did not come back so far."""
+        return tuple(self._unheard)
+
+    def taken_by_others(self) -> None:
+        """Forget the messages that did not come back, because the node heard them: another reader
+        emptied its cache."""
+        self._unheard.clear()
 
     def restored(self) -> None:
         """The subscription was made anew; give it time."""

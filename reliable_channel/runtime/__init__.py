@@ -9,6 +9,7 @@ from .setup import ChannelSetup
 from .stages import chain, content_chain
 from .state_writer import OpenState, open_state
 from .sync_status import SyncStatus
+from .unopened import Unopened
 
 __all__ = [
     "BudgetFile",
@@ -19,6 +20,7 @@ __all__ = [
     "OpenState",
     "Runtime",
     "SyncStatus",
+    "Unopened",
     "chain",
     "content_chain",
     "open_state",

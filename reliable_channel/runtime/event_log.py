@@ -96,6 +96,11 @@ class EventLog:
             through = ", ".join(map(_reached, nodes)) or "its transport"
             self._write(logging.INFO, f"opened on {content_topic} through {through}", "opened")
 
+    def unopened(self, warning: str) -> None:
+        """Messages do not open with the channel's key."""
+        if LOGGER.isEnabledFor(logging.WARNING):
+            self._write(logging.WARNING, warning, "unopened")
+
     def closed(self) -> None:
         """The channel is closed, if it was open."""
         if self._is_open and LOGGER.isEnabledFor(logging.INFO):

@@ -1,5 +1,6 @@
 """Takes what arrives from the transport to the engine."""
 
+from collections.abc import Callable
 from typing import Final
 
 import anyio
@@ -7,8 +8,9 @@ import anyio
 from ..engine.sync_core import Arrival, Outcome
 from ..transport.base import Received, Source, TransportError
 from .driver import RealTimeDriver
-from .stages import Frame, NotForUs, Stages
+from .stages import Frame, NotForUs, NotOpened, Stages
 from .task_context import TaskContext
+from .unopened import Unopened
 
 _OWN: Final = Arrival(Outcome.OWN)
 
@@ -16,8 +18,16 @@ _OWN: Final = Arrival(Outcome.OWN)
 class Intake:
     """Decrypts what arrives, live or from Store, and hands it to the engine."""
 
-    def __init__(self, driver: RealTimeDriver, stages: Stages) -> None:
+    def __init__(
+        self,
+        driver: RealTimeDriver,
+        stages: Stages,
+        unopened: Unopened | None,
+        log_unopened: Callable[[], None],
+    ) -> None:
         self._driver = driver
+        self._unopened = unopened
+        self._log_unopened = log_unopened
         self._engine = driver.engine
         self._stages = stages
 
@@ -33,12 +43,25 @@ class Intake:
         if self._stages.change_anything:
             try:
                 payload, _ = await self._stages.inward(Frame(payload, received.meta))
-            except NotForUs:
+            except NotForUs as error:
                 engine.counters.foreign += 1
+                if isinstance(error, NotOpened):
+                    await self._note(received)
                 # Not remembered: a key that opens it may yet come (rotation), and Store give it
                 # again.
                 return Arrival(Outcome.REJECTED)
-        return self._driver.take(payload, received)
+        arrival = self._driver.take(payload, received)
+        if self._unopened is not None:
+            if payload is not received.payload:
+                self._unopened.has_opened = True
+            elif arrival.outcome is Outcome.REJECTED:  # contents alone are encrypted
+                await self._note(received)
+        return arrival
+
+    async def _note(self, received: Received) -> None:
+        if self._unopened is not None:
+            if await self._unopened.note(received.message_hash, received.payload):
+                self._log_unopened()
 
 
 class Listener:

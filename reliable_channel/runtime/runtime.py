@@ -41,7 +41,7 @@ from .task_context import TaskContext
 if TYPE_CHECKING:
     from .journal import Journal
 
-DAMAGE: Final = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
+DAMAGE: Final = (ArithmeticError, LookupError, TypeError, ValueError)
 """What rows raise that a disk changed in a way that SQLite cannot notice."""
 REDELIVERED_AT_ONCE: Final = 100
 """Unconfirmed events that are emitted at a start before other tasks have their turn."""
@@ -133,7 +133,8 @@ class Runtime:
             content_topic=setup.content_topic,
             enough_nodes=options.redundancy,
         )
-        intake = Intake(driver, setup.stages)
+        self._unopened = setup.unopened
+        intake = Intake(driver, setup.stages, setup.unopened, self._log_unopened)
         wiring = TaskContext(driver, transport, health, writer, random.random)
         self._publisher = Publisher(
             wiring, setup.stages, wall_ns=setup.now_ns, budget_file=budget_file
@@ -180,7 +181,7 @@ class Runtime:
         for _ in range(CONCURRENCY):
             start(self._publisher.run, name="publisher")
         if self._contents is not None:
-            start(self._contents.run, self._driver, name="opener")
+            start(self._contents.run, self._driver, self._content_unopened, name="opener")
         start(self._driver.run, name="timer")
         start(watch_nodes, self._transport, self._health, name="node_watch")
         start(self._listen, tasks, name="listener")
@@ -336,6 +337,8 @@ class Runtime:
             (problems if refuses else warnings).append(f"state: {unwritten.failure}")
         if self._journal is not None and self._journal.gap is not None:
             warnings.append(f"journal: {self._journal.gap.reason}")
+        if self._unopened is not None and self._unopened.warning is not None:
+            warnings.append(self._unopened.warning)
         status, unread = self.sync_status.current(), self._stream.behind
         if unread > self.options.limits.events:
             warnings.append(f"a reader of events() is {unread} events behind")
@@ -386,6 +389,14 @@ class Runtime:
 
     def _fell_behind(self, readers: int, unread: int) -> None:
         self._driver.emit_now(ReaderFellBehind(readers, unread), self._driver.now_ms())
+
+    def _content_unopened(self, message_id: str) -> None:
+        if self._unopened is not None and self._unopened.note_content(message_id):
+            self._log_unopened()
+
+    def _log_unopened(self) -> None:
+        if self._unopened is not None and self._unopened.warning is not None:
+            self._log.unopened(self._unopened.warning)
 
     def _content(self, message_id: str) -> bytes | None:
         """The payload of a message in the log, if it is whole in one segment."""

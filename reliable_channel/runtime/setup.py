@@ -11,6 +11,7 @@ from ..engine.sync_core import CoreContext, Policies, SyncCore
 from ..options import ChannelOptions
 from .budget_file import BudgetFile
 from .stages import ContentStages, Stages
+from .unopened import Unopened
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class ChannelSetup:
     contents: ContentStages | None
     """Between the application and the core; None unless contents alone are encrypted."""
     policies: Policies
+    unopened: Unopened | None = None
+    """Messages that the key does not open; None without encryption."""
     signing: Signing | None = None
     budget_file: BudgetFile | None = None
     now_ns: Callable[[], int] = time.time_ns

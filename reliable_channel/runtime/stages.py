@@ -9,7 +9,7 @@ after segmentation: observers see senders and references, and in return a partic
 that lacks the key can still acknowledge and repair (`ContentStages`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import anyio
@@ -27,12 +27,16 @@ class Frame(NamedTuple):
     """Beside the payload, in clear, at most 64 bytes."""
 
 
-class StageError(Exception):
-    """A stage could not pass a parcel on; the message is not sent, least of all in clear."""
-
-
 class NotForUs(Exception):
     """A parcel that is not for this channel; it is dropped silently and counted."""
+
+
+class NotOpened(NotForUs):
+    """A parcel that the key does not open: for others, forged, or of another key."""
+
+
+class StageError(Exception):
+    """A stage could not pass a parcel on; the message is not sent, least of all in clear."""
 
 
 class Stage(Protocol):
@@ -72,12 +76,12 @@ class EncryptStage:
         """Open.
 
         Raises:
-            NotForUs: it does not open.
+            NotOpened: another key, or none.
         """
         try:
             return parcel._replace(payload=await self._encryption.decrypt(parcel.payload))
         except DecryptionFailed as error:
-            raise NotForUs(str(error)) from error
+            raise NotOpened(str(error)) from error
 
 
 class MarkerStage:
@@ -147,8 +151,9 @@ class ContentStages:
         except StageError as error:
             raise EncryptionFailed(f"nothing was sent: {error}") from error
 
-    async def run(self, driver: RealTimeDriver) -> None:
-        """Decrypt what was delivered and hand it on, one after the other, for ever."""
+    async def run(self, driver: RealTimeDriver, not_opened: Callable[[str], None]) -> None:
+        """Decrypt what was delivered and hand it on, one after the other, for ever; call
+        `not_opened` with the id of what does not open."""
         engine = driver.engine
         while True:
             while not engine.to_decrypt:
@@ -158,6 +163,7 @@ class ContentStages:
                 content = await self._decrypted(to_decrypt.event.content)
             except NotForUs as error:
                 driver.undecryptable(to_decrypt, str(error))
+                not_opened(to_decrypt.event.message_id)
             else:
                 driver.decrypted(to_decrypt, content)
             engine.to_decrypt.popleft()

@@ -11,6 +11,7 @@ from .addresses import masked_address
 from .settings import WakuSettings
 
 if TYPE_CHECKING:
+    from .hub_node import HubNode
     from .libp2p import LightTransport
     from .messaging import MessagingTransport
     from .node import NodeTransport
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "WAKU_SCHEMES",
     "embedded_transport",
+    "hub_node",
     "light_transport",
     "messaging_transport",
     "on_network",
@@ -32,7 +34,9 @@ MESSAGING_SCHEMES: Final = ("waku+messaging", "waku+messaging+https")
 WAKU_SCHEMES: Final = ("http", "https", "waku+http", "waku+https")
 
 
-def waku_transport(url: str, settings: WakuSettings) -> "NodeTransport":
+def waku_transport(
+    url: str, settings: WakuSettings, shared: "HubNode | None" = None
+) -> "NodeTransport":
     """Return a transport of a Waku node: `http://`, `https://`, `waku+http://`, `waku+https://`.
 
     Raises:
@@ -40,7 +44,23 @@ def waku_transport(url: str, settings: WakuSettings) -> "NodeTransport":
     """
     from .node import NodeTransport
 
-    return NodeTransport(_http_address(re.sub(r"^waku\+", "", url, flags=re.IGNORECASE)), settings)
+    return NodeTransport(_rest_address(url), settings, shared=shared)
+
+
+def hub_node(url: str, settings: WakuSettings) -> "HubNode":
+    """Return a node whose REST API the topics of a hub share, by the same URLs.
+
+    Raises:
+        ValueError: it names no host.
+    """
+    from .hub_node import HubNode
+    from .waku import rest_client
+
+    return HubNode(masked_address(url), rest_client(_rest_address(url), settings))
+
+
+def _rest_address(url: str) -> str:
+    return _http_address(re.sub(r"^waku\+", "", url, flags=re.IGNORECASE))
 
 
 def messaging_transport(url: str, settings: WakuSettings) -> "MessagingTransport":

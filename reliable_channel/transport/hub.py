@@ -25,6 +25,9 @@ from .base import (
     Transport,
     TransportError,
 )
+from .hub_store import TopicStore
+
+__all__ = ["Hub", "HubTransport"]
 
 QUEUE_LIMIT: Final = 10_000
 """Messages that wait for one channel; the oldest are left to Store, as a full cache of a node's."""
@@ -112,6 +115,7 @@ class _Topic:
         self._connect = connect
         self._channel_of = channel_of
         self._transport: Transport | None = None
+        self._store: TopicStore | None = None
         self._left = anyio.Event()
         self._closed = anyio.Event()
         self._lock = anyio.Lock()
@@ -121,6 +125,12 @@ class _Topic:
         """The way to the nodes, of a topic that is open."""
         assert self._transport is not None
         return self._transport
+
+    @property
+    def store(self) -> TopicStore:
+        """The Store of a topic that is open."""
+        assert self._store is not None
+        return self._store
 
     async def opened(self, tasks: TaskGroup) -> None:
         """Open the subscription, once, and read it from then on."""
@@ -143,9 +153,10 @@ class _Topic:
             transport = self._connect()
             stack.push_async_callback(transport.aclose)
             await transport.open()
-            self._transport = transport
-            task_status.started()
             async with anyio.create_task_group() as tasks:
+                self._store = TopicStore(transport, tasks, self._channel_of)
+                self._transport = transport
+                task_status.started()
                 tasks.start_soon(self._read, transport)
                 await self._left.wait()
                 tasks.cancel_scope.cancel()
@@ -220,10 +231,13 @@ class HubTransport(BaseTransport):
         return self._ours(await self._shared().by_hash(hashes))
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by time: of the topic, and then what is of this channel."""
-        async with aclosing(self._shared().by_time(start_ns, end_ns)) as pages:
+        """Fetch by time, together with the other channels of the topic."""
+        self._shared()
+        assert self._topic is not None
+        pages = self._topic.store.by_time(self.channel_id, start_ns, end_ns)
+        async with aclosing(pages):
             async for page in pages:
-                yield self._ours(page)
+                yield page
 
     def renew(self) -> None:
         """Subscribe the topic again, for all its channels."""
@@ -237,7 +251,9 @@ class HubTransport(BaseTransport):
         await self._shared().nodes_changed()
 
     def arrive(self, messages: Sequence[Received], gap: str) -> None:
-        """Take what arrived for this channel."""
+        """Take what arrived for this channel; nothing wakes nobody."""
+        if not messages and not gap:
+            return
         if len(self._queue) + len(messages) > QUEUE_LIMIT:
             gap = f"the channel is more than {QUEUE_LIMIT} messages behind"
         self._queue.extend(messages)

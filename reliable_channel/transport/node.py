@@ -14,6 +14,7 @@ import httpx
 
 from .addresses import masked_address
 from .base import BaseTransport, Batch, Envelope, Received
+from .hub_node import HubNode
 from .messaging import MessagingTransport
 from .settings import WakuSettings
 from .waku import WakuTransport
@@ -38,6 +39,7 @@ class NodeTransport(BaseTransport):
         *,
         http_transport: httpx.AsyncBaseTransport | None = None,
         monotonic: Callable[[], float] = anyio.current_time,
+        shared: HubNode | None = None,
     ) -> None:
         self.url = masked_address(url)
         self._address = url
@@ -45,7 +47,7 @@ class NodeTransport(BaseTransport):
         self._http_transport = http_transport
         self._monotonic = monotonic
         self._rest = WakuTransport(
-            url, settings, http_transport=http_transport, monotonic=monotonic
+            url, settings, http_transport=http_transport, monotonic=monotonic, shared=shared
         )
         self._messaging: MessagingTransport | None = None
 

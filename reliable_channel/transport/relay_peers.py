@@ -1,9 +1,10 @@
 """Whether a node that brings nothing has anybody to hear it from.
 
-A node without relay peers gives own messages back and stores them, and no peer hears them. So
-where others were heard and nothing more comes, the node is asked for its peers.
+A node whose mesh on the shard is empty gives own messages back and stores them, and no peer hears
+them. So where nothing comes from others, the node is asked for its mesh.
 """
 
+from collections.abc import Iterable
 from math import inf
 from typing import Final
 
@@ -13,67 +14,91 @@ from waku.errors import EndpointMissing, WakuError
 from waku.models import Peer
 from waku.topics import PubsubTopic
 
+from ..sds.recent_set import RecentSet
+
 SILENCE_S: Final = 60.0
 """Silence after which the node is asked, and then as often."""
+FIRST_S: Final = 10.0
+"""Wait between the first own message and the first question (s): a mesh forms within seconds."""
+
+OWN_LIMIT: Final = 256
+"""Own messages that are remembered, the newest: the node gives them back."""
 
 
 class RelayPeers:
-    """Asks a node for its relay peers on one shard: once when others are heard first, and then in
-    silence only. A node that has none from the start, as one for development, is not asked again.
-    """
+    """Peers in a node's mesh on one shard. The node is asked once when others are heard first or
+    after the first own message, and then in silence only."""
 
     def __init__(self, client: WakuClient, pubsub_topic: str) -> None:
         self._client = client
         self._shard = PubsubTopic.parse(pubsub_topic)
+        self._own = RecentSet[bytes](OWN_LIMIT)
+        self._published_s: float | None = None
         self._heard_s: float | None = None
         self._asked_s = -inf
         self._before: int | None = None
         """Peers that the node had when it last had any; None before it was asked."""
         self._is_asked = True
         self.reason: str | None = None
-        """Why nothing can arrive, while the node has no relay peer."""
+        """Why nothing can arrive, while the mesh is empty."""
 
-    async def check(self, others_came: bool, now_s: float) -> None:
-        """Note a look, and ask the node where it is time to."""
-        if others_came:
+    def publishing(self, message_hash: bytes, now_s: float) -> None:
+        """Note an own message, before it goes out."""
+        self._own.add(message_hash)
+        if self._published_s is None:
+            self._published_s = now_s
+
+    async def check(self, arrived: Iterable[bytes], now_s: float) -> None:
+        """Note the hashes that a look brought, and ask the node where it is time to."""
+        if any(message_hash not in self._own for message_hash in arrived):
             self._heard_s, self.reason = now_s, None
-        if self._heard_s is None or not self._is_asked or not self._is_due(now_s):
+        if not self._is_asked or not self._is_due(now_s):
             return
         self._asked_s = now_s
         try:
+            # Clients of a lone embedded node hear one another, so it needs no peer.
+            if self._heard_s is None and await self._client.flavour() is Flavour.EMBEDDED:
+                return
             count = await self._count()
         except EndpointMissing:
             self._is_asked = False  # a node that is not to be asked, such as nwaku without admin
         except WakuError:
             return  # away: that shows at the next look
         else:
-            self._note(count, now_s - self._heard_s)
+            self._note(count, now_s)
 
     def _is_due(self, now_s: float) -> bool:
         if self.reason is not None:
             return True
-        since_s = self._asked_s
-        if self._before is not None and self._heard_s is not None:
-            since_s = max(since_s, self._heard_s)
+        if self._heard_s is None:
+            if self._published_s is None or now_s - self._published_s < FIRST_S:
+                return False
+            return now_s - self._asked_s >= SILENCE_S
+        since_s = self._asked_s if self._before is None else max(self._asked_s, self._heard_s)
         return now_s - since_s >= SILENCE_S
 
-    def _note(self, count: int, silent_s: float) -> None:
+    def _note(self, count: int, now_s: float) -> None:
         if count:
             self._before, self.reason = count, None
+        elif self._heard_s is None:
+            self.reason = (
+                f"the node has no relay peer in its mesh on {self._shard}, so no other node "
+                "hears what is published here; connect it to other nodes"
+            )
         elif not self._before:
-            self._is_asked = False
+            self._is_asked = False  # others use the same node, as in development
         else:
             self.reason = (
-                f"the node has no relay peer on {self._shard} any more (it had {self._before}), "
-                f"and nothing came from others for {silent_s:.0f} s; it is asked again until it "
-                "has one"
+                f"the node has no relay peer in its mesh on {self._shard} any more (it had "
+                f"{self._before}), and nothing came from others for {now_s - self._heard_s:.0f} s; "
+                "it is asked again until it has one"
             )
 
     async def _count(self) -> int:
         if await self._client.flavour() is Flavour.GO_WAKU:
             peers = await self._client.peers()
             return sum(peer.connected and self._is_on_shard(peer) for peer in peers)
-        found = await self._client.relay_peers(self._shard.shard)
+        found = await self._client.mesh_peers(self._shard.shard)
         return sum(len(shard.peers) for shard in found)
 
     def _is_on_shard(self, peer: Peer) -> bool:

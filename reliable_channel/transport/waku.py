@@ -8,6 +8,7 @@ from typing import Final, Literal
 import anyio
 import httpx
 
+from waku._recent_pushes import RecentPushes
 from waku._request import Flavour
 from waku._subscription_watchdog import SubscriptionWatchdog
 from waku.client import WakuClient
@@ -25,6 +26,7 @@ from waku.models import StoreEntry, StorePage, StoreQuery, WakuMessage
 
 from .addresses import masked_address
 from .base import Batch, Envelope, Source, TransportError
+from .hub_node import HubNode, ReadBy, TopicReader
 from .polling import AdaptivePolling
 from .relay_peers import RelayPeers
 from .settings import WakuSettings, trusting
@@ -42,8 +44,17 @@ ABSENT: Final = (EndpointMissing, NotFound)
 """Answers to a subscription that show that the node does not have the protocol."""
 
 
+def rest_client(
+    url: str, settings: WakuSettings, http_transport: httpx.AsyncBaseTransport | None = None
+) -> WakuClient:
+    """Return a client of a node's REST API."""
+    if http_transport is None and (trusted := trusting(settings.ca_file)) is not None:
+        http_transport = httpx.AsyncHTTPTransport(verify=trusted, trust_env=False)
+    return WakuClient(url, transport=http_transport, max_message_bytes=settings.max_message_bytes)
+
+
 class WakuTransport(OnTopic):
-    """One content topic through one Waku node."""
+    """One content topic through one Waku node, which a hub may share."""
 
     def __init__(
         self,
@@ -52,6 +63,7 @@ class WakuTransport(OnTopic):
         *,
         http_transport: httpx.AsyncBaseTransport | None = None,
         monotonic: Callable[[], float] = anyio.current_time,
+        shared: HubNode | None = None,
     ) -> None:
         if "," in settings.content_topic:
             raise ValueError(
@@ -62,10 +74,11 @@ class WakuTransport(OnTopic):
         self.settings = settings
         super().__init__(settings)
         self._shard = self._topic.shard
-        if http_transport is None and (trusted := trusting(settings.ca_file)) is not None:
-            http_transport = httpx.AsyncHTTPTransport(verify=trusted, trust_env=False)
-        self._client = WakuClient(
-            url, transport=http_transport, max_message_bytes=settings.max_message_bytes
+        self._shared = shared
+        self._reader: TopicReader | None = None
+        self._read_by: ReadBy | None = None
+        self._client = (
+            rest_client(url, settings, http_transport) if shared is None else shared.client
         )
         self._polling = AdaptivePolling(
             min_interval_ms=settings.poll_min_interval_ms,
@@ -78,13 +91,17 @@ class WakuTransport(OnTopic):
         self._last_look_s: float | None = None
         self._last_ping_s = 0.0
         self._legacy_light_push = False
+        self._pushes = RecentPushes()
         self._lost: str | None = None
         """Why there has to be a new subscription: until there is one, nodes that know nothing of it
         any more answer each look with nothing."""
         self._is_suspect = False
         """Something should have come through the subscription, and did not."""
         self._watchdog = SubscriptionWatchdog()
-        self._relay_peers = RelayPeers(self._client, self._shard)
+        if shared is None:
+            self._relay_peers = RelayPeers(self._client, self._shard)
+        else:
+            self._relay_peers = shared.relay_peers(self._shard)
         self._deaf: str | None = None
         """Why nothing arrives, until something does."""
 
@@ -109,18 +126,24 @@ class WakuTransport(OnTopic):
 
     async def aclose(self) -> None:
         """Unsubscribe, unless other clients would lose by it, and close the connections."""
+        ends = False
         with anyio.move_on_after(1, shield=True), suppress(WakuError):
             if self._subscribed:
                 self._subscribed = False
-                if await self._is_ours_to_end():
+                ends = await self._is_ours_to_end()
+                if ends and self._shared is None:
                     await self._unsubscribe()
-        with anyio.move_on_after(1, shield=True):
-            await self._client.aclose()
+        if self._shared is None:
+            with anyio.move_on_after(1, shield=True):
+                await self._client.aclose()
+        else:
+            self._leave(self._shared, unsubscribe=ends)
 
     async def publish(self, envelope: Envelope) -> None:
         """Publish through relay or light push."""
         message = self._topic.message(envelope)
         self._watchdog.publishing(envelope.message_hash)
+        self._relay_peers.publishing(envelope.message_hash, self._monotonic())
         try:
             with translated():
                 await self._dispatch(message, envelope.urgent)
@@ -128,6 +151,8 @@ class WakuTransport(OnTopic):
             self._watchdog.not_published(envelope.message_hash)
             raise
         self._watchdog.published(envelope.message_hash, self._monotonic())
+        if self._shared is not None and self._reader is not None:
+            await self._shared.published(self._reader)
 
     async def _dispatch(self, message: WakuMessage, urgent: bool) -> None:
         if self._service == "light":
@@ -152,7 +177,8 @@ class WakuTransport(OnTopic):
             TransportError: the node does not answer; or the subscription is deaf, until something
                 comes.
         """
-        await anyio.sleep(self._interval_ms / 1000)
+        if self._reader is None:
+            await anyio.sleep(self._interval_ms / 1000)
         self._interval_ms = self.settings.poll_max_interval_ms
         messages: list[WakuMessage] = []
         with translated():
@@ -178,26 +204,47 @@ class WakuTransport(OnTopic):
         self._interval_ms = self._polling.next_interval_ms(len(messages), elapsed_ms)
         full = self._polling.overflow_suspected(len(messages))
         gap = f"the cache held {len(messages)} messages" if full else ""
+        if self._reader is not None:
+            gap = self._reader.take_gap()
+        arrived = [(message, message_hash(self._shard, message)) for message in messages]
         received = [
-            self._topic.received(message, message_hash(self._shard, message), Source.LIVE)
-            for message in messages
+            self._topic.received(message, digest, Source.LIVE)
+            for message, digest in arrived
             if self._topic.is_ours(message)
         ]
-        own = 0
         if messages:
-            own = self._watchdog.heard((message.message_hash for message in received), now_s)
+            self._watchdog.heard((message.message_hash for message in received), now_s)
             gap, self._deaf, self._is_suspect = self._deaf or gap, None, False
         elif (silent_s := self._watchdog.deaf_for_s(now_s)) is not None:
-            await self._revive(silent_s)
+            if await self._is_stored_here(self._watchdog.not_echoed):
+                self._watchdog.taken_by_others()
+            else:
+                await self._revive(silent_s)
         if self._service == "relay":
-            await self._relay_peers.check(len(messages) > own, now_s)
+            await self._relay_peers.check((digest for _, digest in arrived), now_s)
         if reason := self._deaf or self._relay_peers.reason:
             raise TransportError(reason)
         return Batch(received, gap)
 
+    async def _is_stored_here(self, hashes: Sequence[bytes]) -> bool:
+        """Return True if the node's own Store has one of these messages, so that the relay hears.
+
+        Renewing a subscription makes nwaku leave the shard for all its clients, so a cache that
+        another program emptied must not look like a deaf node. The Store of another node would
+        prove nothing.
+        """
+        if self._service != "relay":
+            return False
+        with suppress(WakuError):
+            protocols = (await self._client.health()).protocols
+            if any(one.protocol == "Store" and one.status == "READY" for one in protocols):
+                query = StoreQuery(hashes=tuple(hashes), include_data=False)
+                return bool((await self._client.store(query)).entries)
+        return False
+
     async def _revive(self, silent_s: float) -> None:
         """Make the subscription anew, as nothing comes through it."""
-        not_echoed = self._watchdog.not_echoed
+        not_echoed = len(self._watchdog.not_echoed)
         self._watchdog.restored()
         self._deaf = (
             f"the subscription is deaf: nothing came for {silent_s:.0f} s, not even {not_echoed} "
@@ -229,6 +276,31 @@ class WakuTransport(OnTopic):
         self._is_suspect = False
 
     async def _subscribe(self) -> None:
+        """Subscribe, and read through the hub's node if there is one.
+
+        Raises:
+            NotServed: it has neither relay nor filter.
+        """
+        if self._shared is None:
+            await self._subscribe_here()
+            return
+        topic = self.settings.content_topic
+        await self._shared.keep(topic)
+        await self._subscribe_here()
+        read_by: ReadBy = "relay" if self.settings.pubsub_topic is None else "shard"
+        if self._service == "light":
+            read_by = "filter"
+        if read_by != self._read_by:
+            self._leave(self._shared, unsubscribe=False)
+            self._reader = await self._shared.join(topic, self._shard, read_by)
+            self._read_by = read_by
+
+    def _leave(self, shared: HubNode, *, unsubscribe: bool) -> None:
+        if self._reader is not None:
+            shared.leave(self._reader, unsubscribe=unsubscribe)
+            self._reader = self._read_by = None
+
+    async def _subscribe_here(self) -> None:
         """Subscribe through relay, or filter where the node has no relay.
 
         Raises:
@@ -286,6 +358,9 @@ class WakuTransport(OnTopic):
         if self._service == "light":
             if self._monotonic() - self._last_ping_s > PING_INTERVAL_S:
                 await self._ping()
+        if self._reader is not None:
+            return await self._reader.read()
+        if self._service == "light":
             return await self._client.filter_messages(self.settings.content_topic)
         if self.settings.pubsub_topic is None:
             return await self._client.relay_auto_messages(self.settings.content_topic)
@@ -301,7 +376,8 @@ class WakuTransport(OnTopic):
 
     async def _light_push(self, message: WakuMessage, urgent: bool) -> None:
         try:
-            await self._push(message, urgent)
+            with self._pushes.pushing(message_hash(self._shard, message)):
+                await self._push(message, urgent)
         except WakuError as error:
             if error.retryable and not isinstance(error, RateLimited):
                 self._last_ping_s = -inf  # who was away may have forgotten the subscription, too

@@ -2,9 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from typing import Final
 
-from waku.errors import EndpointMissing, LocalError, NotFound, NotSubscribed, WakuError
+from waku._paging import new_entries
+from waku.errors import (
+    EndpointMissing,
+    LocalError,
+    NotFound,
+    NotSubscribed,
+    PageLimitReached,
+    WakuError,
+)
 from waku.hashing import message_hash
 from waku.models import StoreEntry, StorePage, StoreQuery, WakuMessage
 
@@ -16,8 +25,6 @@ FORGOTTEN: Final = (NotSubscribed, NotFound, EndpointMissing)
 PAGE_SIZE: Final = 100
 MAX_PAGES: Final = 20_000
 """Pages of one query: two million messages, twice what a log holds by default."""
-IDLE_PAGES: Final = 10
-"""Pages in a row that bring nothing later than the one before: a Store that pages for ever."""
 _DENIED: Final = (401, 403, 407)
 """The answer of a proxy in front of the node; its operator will correct the token."""
 
@@ -36,6 +43,8 @@ class WakuTopic:
         """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
         self._content_topic = settings.content_topic
         self._store_peer = settings.store_peer
+        self._page_size = PAGE_SIZE
+        """Messages of the first page of the next query: fewer where Store is slow."""
 
     def envelope(self, payload: bytes, timestamp_ns: int, ephemeral: bool, meta: bytes) -> Envelope:
         """Wrap bytes as a Waku message of this content topic."""
@@ -85,33 +94,30 @@ class WakuTopic:
         Raises:
             StoreUnavailable: no Store answers, or its pages have no end.
         """
-        cursor: bytes | None = None
-        cursors: set[bytes] = set()
-        newest_ns = idle = 0
-        for _ in range(MAX_PAGES):
-            query = StoreQuery(
-                content_topics=(self._content_topic,),
-                pubsub_topic=self.shard,
-                start_time_ns=start_ns,
-                end_time_ns=end_ns,
-                page_size=PAGE_SIZE,
-                cursor=cursor,
-                peer_addr=self._store_peer,
-            )
-            with translated(StoreUnavailable):
-                page = await store(query)
-            found = self.stored(page.entries, None)
-            yield found
-            if page.cursor is None or not page.entries:
-                return
-            latest_ns = max((received.timestamp_ns for received in found), default=0)
-            idle = 0 if latest_ns > newest_ns else idle + 1
-            newest_ns = max(newest_ns, latest_ns)
-            if idle == IDLE_PAGES or page.cursor in cursors:
-                raise StoreUnavailable("Store's pages lead in circles; ask another Store")
-            cursor = page.cursor
-            cursors.add(cursor)
-        raise StoreUnavailable(f"no end after {MAX_PAGES} pages of Store; ask another Store")
+        found: dict[bytes, Received] = {}
+
+        async def checked(query: StoreQuery) -> StorePage:
+            self._page_size = query.page_size or PAGE_SIZE
+            page = await store(query)
+            found.clear()
+            found.update((one.message_hash, one) for one in self.stored(page.entries, None))
+            true = tuple(entry for entry in page.entries if entry.message_hash in found)
+            return StorePage(true, page.cursor if page.entries else None)
+
+        query = StoreQuery(
+            content_topics=(self._content_topic,),
+            pubsub_topic=self.shard,
+            start_time_ns=start_ns,
+            end_time_ns=end_ns,
+            page_size=self._page_size,
+            peer_addr=self._store_peer,
+        )
+        with translated(StoreUnavailable):
+            pages = new_entries(checked, query, max_pages=MAX_PAGES, call="store")
+            async with aclosing(pages):
+                async for entries in pages:
+                    yield [found[entry.message_hash] for entry in entries]
+        self._page_size = min(2 * self._page_size, PAGE_SIZE)
 
     def _message(
         self, payload: bytes, timestamp_ns: int, ephemeral: bool, meta: bytes
@@ -178,8 +184,10 @@ class translated:
 
     def __exit__(self, kind: object, raised: BaseException | None, traceback: object) -> None:
         if isinstance(raised, WakuError):
-            # Subscriptions come back by themselves; a bad request stays one.
-            passing = isinstance(raised, FORGOTTEN) or raised.status in _DENIED
+            # Subscriptions come back by themselves, and another Store may come to an end; a bad
+            # request stays one.
+            passing = isinstance(raised, (*FORGOTTEN, PageLimitReached))
+            passing |= raised.status in _DENIED
             lasting = isinstance(raised, LocalError) and not passing
             # A Store that does not know a kind of query is no better at the next one.
             lasting |= isinstance(raised, EndpointMissing) and self._error is StoreUnavailable

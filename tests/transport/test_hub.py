@@ -10,7 +10,13 @@ from reliable_channel._contracts.encryption import EncryptionPair
 from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded
 from reliable_channel.errors import ChannelClosed
 from reliable_channel.hub import channel_of
-from reliable_channel.transport import MemoryNetwork, MemoryTransport, PoolTransport, Transport
+from reliable_channel.transport import (
+    Batch,
+    MemoryNetwork,
+    MemoryTransport,
+    PoolTransport,
+    Transport,
+)
 from reliable_channel.transport.hub import Hub
 from tests.channel.world import QUICK, Told, listening, now_ns
 from tests.waku.node.wires import until
@@ -115,6 +121,32 @@ async def test_sealed_messages_go_to_all_channels_of_their_topic() -> None:
         async with alice, listening(bob) as told:
             await alice.send(b"secret")
             assert (await told.first(MessageReceived)).content == b"secret"
+
+
+async def test_a_look_that_brings_nothing_wakes_no_channel(virtual_time: None) -> None:
+    class Lively(MemoryTransport):
+        async def receive(self) -> Batch:
+            looks.append(1)
+            await anyio.sleep(0.1)
+            return Batch([])
+
+    network, looks, wakes = MemoryNetwork(), list[int](), list[int]()
+    async with Hub(lambda _: Lively(network), channel_of) as hub:
+        member = hub.transport("topic", "one")
+        await member.open()
+
+        async def listen() -> None:
+            while True:
+                await member.receive()
+                wakes.append(1)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listen)
+            await anyio.sleep(10)
+            tasks.cancel_scope.cancel()
+        await member.aclose()
+    assert len(looks) >= 100
+    assert wakes == []
 
 
 async def test_a_hub_that_is_not_open_says_so() -> None:

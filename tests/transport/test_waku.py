@@ -172,6 +172,38 @@ async def test_time_spans_come_in_pages_oldest_first_both_ends_included(
         assert [page async for page in alice.by_time(1, 2)] == [[]]
 
 
+async def test_messages_of_one_timestamp_do_not_end_the_pages() -> None:
+    """Anybody may publish them, so time alone is no progress."""
+    async with line() as it:
+        alice = over(it)  # no subscription, which would stop go-waku
+        for number in range(1_300):
+            there(it, b"%d" % number, 1_000)
+        there(it, b"later", 1_001)
+        received = [m.payload async for page in alice.by_time(1, 2_000) for m in page]
+        assert received[-1] == b"later"
+        assert len(set(received)) == 1_301
+        await alice.aclose()
+
+
+async def test_a_page_is_halved_after_a_timeout_and_the_next_query_begins_with_its_size() -> None:
+    async with line() as it, opened(it) as alice:
+        for number in range(90):
+            there(it, b"%d" % number, 1_000 + number)
+
+        def slow(request: httpx.Request) -> Exception | None:
+            size = request.url.params.get("pageSize")
+            return httpx.ReadTimeout("too slow") if size and int(size) > 25 else None
+
+        it.disturbance = slow
+        it.forget()
+        with pytest.raises(StoreUnavailable):
+            assert [page async for page in alice.by_time(1, 2_000)]
+        received = [m.payload async for page in alice.by_time(1, 2_000) for m in page]
+        assert received == [b"%d" % number for number in range(90)]
+        sizes = [int(r.url.params["pageSize"]) for r in it.requests if "/store/" in r.url.path]
+        assert sizes == [100, 50, 50, 25, 25, 25, 25]
+
+
 async def test_the_store_peer_is_named_in_every_query() -> None:
     peer = "/ip4/127.0.0.1/tcp/1/p2p/16Uiu2HAm"
     it = Line()
@@ -226,6 +258,19 @@ async def test_light_push_falls_back_to_its_first_version() -> None:
         assert it.asked("POST", "/lightpush/v3/message") == 1
         assert it.asked("POST", "/lightpush/v1/message") == 3
         assert len(await arrived(alice, 3)) == 3
+
+
+async def test_a_push_repeated_after_silence_is_taken_where_the_node_has_it() -> None:
+    async with line() as it, opened(it, service="light") as alice:
+        envelope = alice.envelope(b"hello", timestamp_ns=now_ns(), ephemeral=False)
+        it.disturbance = failing(httpx.ReadTimeout("no answer"), path="/lightpush")
+        with pytest.raises(TransportError, match="no answer"):
+            await alice.publish(envelope)
+        no_peers = b'{"statusDesc":"No peers for topic, skipping publish"}'
+        it.disturbance = answering(505, no_peers, path="/lightpush")
+        await alice.publish(envelope)
+        with pytest.raises(TransportError, match="No peers for topic"):
+            await publish(alice, b"another")
 
 
 async def test_a_filter_subscription_is_pinged_and_renewed(virtual_time: None) -> None:
@@ -425,7 +470,7 @@ async def test_a_cursor_that_leads_in_circles_ends() -> None:
 
     it.disturbance = turn
     transport = over(it)
-    with pytest.raises(StoreUnavailable, match="circles"):
+    with pytest.raises(StoreUnavailable, match="stands still"):
         assert [page async for page in transport.by_time(1, 2)]
     assert len(it.requests) < 10
     await transport.aclose()

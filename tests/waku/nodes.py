@@ -62,8 +62,9 @@ async def socket_node(behave: Callable[[SocketStream], object]) -> AsyncIterator
 
     async def serve(stream: SocketStream) -> None:
         async with stream:
-            await stream.receive()
-            with suppress(anyio.BrokenResourceError):  # the client has had enough
+            # The client may have had enough.
+            with suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+                await stream.receive()
                 await behave(stream)  # type: ignore[misc]
 
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import anyio
 import httpx
 import pytest
+from anyio.streams.tls import TLSListener
 
 import waku
+from tests.waku.libp2p.driver.tls import contexts
 from tests.waku.nodes import BASE_URL, answering, socket_node
 from waku import WakuClient, WakuMessage
 from waku.client import CLIENT_ID_HEADER
-from waku.errors import ClientClosed, NoPeers
+from waku.errors import ClientClosed, NodeUnreachable, NoPeers
 
 pytestmark = pytest.mark.anyio
 
@@ -99,6 +102,33 @@ async def test_over_a_real_socket() -> None:
         "lightpush_v1 (POST /lightpush/v1/message) answered 503: "
         "No suitable service peer & no disco; wait for peers, or add one with add_peers()"
     )
+
+
+async def test_https_trusts_the_certificates_of_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A company's own authority stands there, and not in the list that httpx brings."""
+    server, _ = contexts(tmp_path)
+
+    async def behave(stream: anyio.abc.ByteStream) -> None:
+        await stream.receive()
+        await stream.send(b"HTTP/1.1 200 x\r\ncontent-length: 7\r\n\r\nv0.37.1")
+        await stream.aclose()
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        secure = TLSListener(listener, server, standard_compatible=False)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(secure.serve, behave)
+            url = f"https://localhost:{port}"
+            monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+            async with WakuClient(url, retries=None) as client:
+                with pytest.raises(NodeUnreachable, match="ConnectError"):
+                    await client.version()
+            monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "chain.pem"))
+            async with WakuClient(url, retries=None) as client:
+                assert await client.version() == "v0.37.1"
+            tasks.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("base_url", ["", "node:8645", "ftp://node", "http://", "http://node:port"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 
 import anyio
+import anyio.lowlevel
 import httpx
 import pytest
 from anyio.abc import SocketStream
@@ -12,6 +13,7 @@ from anyio.abc import SocketStream
 from tests.waku.nodes import BASE_URL, FakeNode, answering, said, socket_node
 from tests.waku.recordings import Call
 from waku import RetryPolicy, StoreQuery, WakuClient, WakuError, WakuMessage
+from waku._session import MAX_CONNECTIONS
 from waku.errors import BadAnswer, BadRequest, NodeFailure, NodeUnreachable, RateLimited
 from waku.models import StoreV1Query
 
@@ -201,6 +203,38 @@ async def test_sockets_that_misbehave(
         assert caught.value.sent
 
 
+async def test_calls_that_are_cancelled_leave_no_connection_taken() -> None:
+    answers = anyio.Event()
+
+    async def behave(stream: SocketStream) -> None:
+        await answers.wait()
+        await stream.send(b"HTTP/1.1 200 x\r\ncontent-length: 7\r\n\r\nv0.37.1")
+
+    async with socket_node(behave) as url, WakuClient(url, retries=None) as client:
+        for turns in (0, 2):
+            scopes = [anyio.CancelScope() for _ in range(2 * MAX_CONNECTIONS)]
+
+            async def call(scope: anyio.CancelScope) -> None:
+                with scope:
+                    await client.version()
+
+            async with anyio.create_task_group() as tasks:
+                for scope in scopes:
+                    tasks.start_soon(call, scope)
+                await anyio.wait_all_tasks_blocked()
+                # A call that waits is given the place of the one before, and is cancelled, too.
+                for on_its_way, waiting in zip(
+                    scopes[:MAX_CONNECTIONS], scopes[MAX_CONNECTIONS:], strict=True
+                ):
+                    on_its_way.cancel()
+                    for _ in range(turns):
+                        await anyio.lowlevel.checkpoint()
+                    waiting.cancel()
+                    await anyio.lowlevel.checkpoint()
+        answers.set()
+        assert await client.version() == "v0.37.1"
+
+
 async def test_nobody_there() -> None:
     async with socket_node(silent) as url:
         pass
@@ -208,6 +242,29 @@ async def test_nobody_there() -> None:
         with pytest.raises(NodeUnreachable) as caught:
             await client.info()
     assert not caught.value.sent
+
+
+PAGE = b"<html><body>The web filter of your company has closed this address</body></html>"
+
+
+@pytest.mark.parametrize("status", [302, 400, 405, 408, 410, 413, 421, 425, 451, 499, 501, 502])
+@pytest.mark.parametrize("body", [b"", PAGE, b"\n" + PAGE])
+async def test_what_stands_in_between_says_nothing_of_the_message(status: int, body: bytes) -> None:
+    if not body and status in (400, 405, 413, 501):
+        return  # a node's own answers
+    async with answering(body, status=status).client() as client:
+        for call in (lambda: client.lightpush(MESSAGE), lambda: client.relay_subscribe([TOPIC])):
+            with pytest.raises((BadAnswer, NodeFailure)):
+                await call()
+
+
+async def test_a_page_is_known_by_its_type() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(400, html="<!-- this is not allowed here -->"[5:])
+
+    async with WakuClient(BASE_URL, transport=httpx.MockTransport(answer)) as client:
+        with pytest.raises(BadAnswer):
+            await client.relay_auto_publish(MESSAGE)
 
 
 # Retries
@@ -250,6 +307,16 @@ async def test_safe_calls_are_repeated(
     async with node.client(attempts=3) as client:
         await call(client)
     assert len(node.requests) == 3
+
+
+async def test_a_page_of_store_is_not_asked_for_again_after_a_timeout() -> None:
+    """The same page would take as long, so the caller halves it."""
+    node = FakeNode([httpx.ReadTimeout("slow")])
+    async with node.client(attempts=3) as client:
+        with pytest.raises(NodeUnreachable) as caught:
+            await client.store(StoreQuery())
+    assert caught.value.timed_out
+    assert len(node.requests) == 1
 
 
 @pytest.mark.parametrize(("call", "answer"), ONCE)

@@ -70,4 +70,4 @@ def test_patience_doubles_while_reviving_does_not_help() -> None:
 
 
 def test_what_is_watched_is_bounded() -> None:
-    assert after(SubscriptionWatchdog(), *range(1_000)).not_echoed == WATCHED
+    assert len(after(SubscriptionWatchdog(), *range(1_000)).not_echoed) == WATCHED

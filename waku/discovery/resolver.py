@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import cached_property
 from typing import Final, Protocol, cast
 
 import anyio
@@ -68,7 +70,8 @@ class HttpsResolver:
     ) -> None:
         """Args:
         url: of the service, such as `https://cloudflare-dns.com/dns-query`, which js-waku asks.
-        transport: how to reach it; None for httpx's own.
+        transport: how to reach it, such as through a proxy. None reaches it directly, without
+            the environment's proxy settings, and trusts the system's certificates.
         """
         self._url = url
         self._transport = transport
@@ -82,11 +85,19 @@ class HttpsResolver:
             raise LookupFailed(shorten(str(error) or type(error).__name__)) from error
         return texts_in(wire)
 
+    @cached_property
+    def _trusted(self) -> ssl.SSLContext:
+        return ssl.create_default_context()
+
     async def _post(self, question: bytes) -> bytes:
-        headers = dict.fromkeys(("accept", "content-type"), "application/dns-message")
+        kind = "application/dns-message"
+        headers = {"accept": kind, "content-type": kind}
         received = b""
+        client = httpx.AsyncClient(
+            transport=self._transport, verify=self._trusted, timeout=LOOKUP_S, trust_env=False
+        )
         async with (
-            httpx.AsyncClient(transport=self._transport, timeout=LOOKUP_S) as client,
+            client,
             client.stream("POST", self._url, content=question, headers=headers) as response,
         ):
             response.raise_for_status()

@@ -232,7 +232,7 @@ class ServicePeer:
 
 
 def check_network(peer_id: PeerId, own: Metadata, metadata: Metadata) -> None:
-    """Compare a peer's network with our own; what a peer leaves out fits.
+    """Compare a peer's network with our own. What a peer leaves out fits.
 
     Raises:
         WrongNetwork: another cluster, or none of our shards.
@@ -266,7 +266,7 @@ def _translated(call: str, timeout_ms: int) -> Iterator[None]:
             yield
     except TimeoutError:
         raise errors.NodeUnreachable(
-            call, detail=f"no answer within {timeout_ms} ms", sent=True
+            call, detail=f"no answer within {timeout_ms} ms", timed_out=True
         ) from None
     except (ConnectionClosed, StreamClosed) as error:
         raise errors.NodeUnreachable(call, detail=str(error), sent=True) from error

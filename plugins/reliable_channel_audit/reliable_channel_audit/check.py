@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from .clocks import clock_offsets, clocks_apart, own_lags
-from .dag import Said
 from .facts import Acknowledgement, Delivery, Dispatch, Lag, Outcome, facts_of, uncollected
 from .findings import Audit, Coverage, Finding, Gap, HeardSender, Orphan
 from .journals import Participant, group_of, journal_files
@@ -46,8 +45,7 @@ def check(
     with uncollected():
         for participant in group.participants:
             for fact in facts_of(participant, settle_ms=settle_ms):
-                if not isinstance(fact, Said):  # for the DAG of a report alone
-                    facts[type(fact)].append(fact)
+                facts[type(fact)].append(fact)
             progress(participant)
     verdict = judge(facts, participants=len(group.participants), settle_ms=settle_ms)
     verdict.rates = rates(facts[Delivery], verdict.lost, verdict.ahead_ms)

@@ -1,7 +1,7 @@
 """The promises that take more than one participant to judge, over plain values.
 
 Most are about one message: what all participants have of it can be judged apart from the others,
-so that any share of the messages gives a share of the answer (`audits.py`).
+so that any share of the messages gives a share of the answer (`tables.comparing`).
 """
 
 from __future__ import annotations

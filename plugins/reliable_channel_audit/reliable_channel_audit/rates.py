@@ -36,11 +36,17 @@ def rates(
             pair = each.sender_id, each.participant_id
             for group in _groups(each.channel_id, *pair, hour_of(accepted_ms)):
                 delays[group].append(delay_ms)
+    return rated({group: sorted(each) for group, each in delays.items()}, lost)
+
+
+def rated(delays: Mapping[Group, Sequence[int]], lost: Iterable[Lost]) -> list[Rate]:
+    """Rates from sorted latencies and from losses."""
     losses = Counter[Group]()
     for one in lost:
         for group in _groups(*one[:4]):
             losses[group] += one.messages
-    return listed(_rate(group, delays[group], losses[group]) for group in {*delays, *losses})
+    every = {*delays, *losses}
+    return listed(_rate(group, delays.get(group, ()), losses[group]) for group in every)
 
 
 def listed(found: Iterable[Rate]) -> list[Rate]:
@@ -79,8 +85,7 @@ def _groups(channel_id: str, sender_id: str, receiver_id: str, hour_ms: int) -> 
     yield channel_id, None, sender_id, receiver_id
 
 
-def _rate(group: Group, delays: list[int], lost: int) -> Rate:
-    delays.sort()
+def _rate(group: Group, delays: Sequence[int], lost: int) -> Rate:
     count = len(delays)
-    levels = (delays[ceil(count * share) - 1] if count else None for share in LEVELS.values())
+    levels = (int(delays[ceil(count * share) - 1]) if count else None for share in LEVELS.values())
     return Rate(*group, count, lost, count / (count + lost), *levels)

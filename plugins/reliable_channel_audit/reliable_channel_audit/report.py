@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from . import arrivals, dag_tables, figures
-from .audits import in_true_time, table
 from .dag_picture import draw_dag
 from .delivery_sections import delivery_sections
 from .evidence import Evidence
 from .findings import Finding
+from .frames import Facts, in_true_time, table
 from .journals import group_of, journal_files, options_of
 from .page import (
     MAX_IN_MATRIX,
@@ -34,7 +33,6 @@ from .page import (
     worst_participants,
 )
 from .plots import Curve, Panel, PlotsUnavailable, draw
-from .rates import listed
 from .schemas import FINDING
 from .sources.batches import arrow_schema
 from .timeline import TimeBucket
@@ -47,7 +45,7 @@ class Figure:
 
     name: str
     title: str
-    of: Callable[[DataFrame], DataFrame]
+    of: Callable[..., DataFrame]
 
     @property
     def about(self) -> str:
@@ -72,7 +70,7 @@ FIGURES: Final = (
 
 
 def write_report(
-    facts: DataFrame,
+    facts: Facts,
     found: Verdict,
     directory: Path,
     *,
@@ -84,20 +82,17 @@ def write_report(
     end_ms: int = 2**63 - 1,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Path:
-    """Write `index.html`, `report.json` and a Parquet file a table; return the page's path. The
-    delivery rates become those of the verdict.
+    """Write `index.html`, `report.json` and a Parquet file a table; return the page's path.
 
     Of the journals in `paths` the options are shown. With `said` (`sds_said`) the causal DAG is a
-    section, with a picture of the last messages between `begin_ms` and `end_ms`; it is read for
-    channels alone whose DAG is not in the facts.
+    section, with a picture of the last messages between `begin_ms` and `end_ms`.
 
     Raises:
         OSError: the directory cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
     true = in_true_time(facts, found.ahead_ms)
-    progress("delivery rates")
-    found.rates = _rates(true, found, directory)
+    _write_rates(found.rates, directory)
     (directory / "report.json").write_text(as_json(found, evidence))
     came = arrivals.arrivals(true)
     sections = []
@@ -113,7 +108,7 @@ def write_report(
     came.counted.unpersist()
     if said is not None:
         progress("the causal dag")
-        sections.append(_dag(facts, said, directory, begin_ms, end_ms))
+        sections.append(_dag(said, directory, begin_ms, end_ms))
     progress("writing the tables")
     pq.write_table(table(facts, "Life").toArrow(), directory / "lives.parquet")
     rows_of = [each._asdict() for each in found.findings]
@@ -129,20 +124,17 @@ def write_report(
     return path
 
 
-def _rates(facts: DataFrame, found: Verdict, directory: Path) -> list[Rate]:
-    """Delivery rates, also as a table of hours and one of pairs."""
-    every = figures.delivery_rates(facts, found.lost).toArrow()
-    keys = "channel_id", "hour_ms", "sender_id", "receiver_id"
-    every = every.sort_by([(name, "ascending") for name in keys])
+def _write_rates(rates: Sequence[Rate], directory: Path) -> None:
+    """Write a table of hours and one of pairs."""
     for name, of in (("hour", ["hour_ms"]), ("pair", ["sender_id", "receiver_id"])):
-        others = [key for key in keys[1:] if key not in of]
-        rows = every.filter(pc.field(of[0]).is_valid()).drop_columns(others)
-        pq.write_table(rows, directory / f"delivery_by_{name}.parquet")
-    return listed(Rate(*row.values()) for row in every.to_pylist())
+        rows = [each._asdict() for each in rates if getattr(each, of[0]) is not None]
+        names = ["channel_id", *of, *Rate._fields[4:]]
+        columns = {each: [row[each] for row in rows] for each in names}
+        pq.write_table(pa.table(columns), directory / f"delivery_by_{name}.parquet")
 
 
 def _subject(
-    facts: DataFrame,
+    facts: Facts,
     ahead_ms: Mapping[tuple[str, str], int],
     paths: Sequence[str | Path],
     settle_ms: int | None,
@@ -163,7 +155,7 @@ def _subject(
     return Subject(names, begin_ms, end_ms, formats, options, due_ms, by)
 
 
-def _cases(facts: DataFrame, found: Verdict) -> CaseTable:
+def _cases(facts: Facts, found: Verdict) -> CaseTable:
     """Of the participants of the table of promises."""
     judged = table(facts, "Coverage")
     names = [row.participant_id for row in _some_participants(judged)]
@@ -208,12 +200,13 @@ def _buckets(
     return buckets
 
 
-def _dag(facts: DataFrame, said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
+def _dag(said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
     """The shape of the DAG as a table, and some of it as a picture."""
-    with dag_tables.nodes_in(facts, said, begin_ms, end_ms) as nodes:
-        dag_tables.write_parquet(nodes, directory / "dag.parquet")
-        shape = dag_tables.shape(nodes).toArrow()
-        drawn = dag_tables.last_of(nodes, begin_ms, end_ms)
+    nodes = dag_tables.placed(dag_tables.union(said), begin_ms, end_ms).persist()
+    dag_tables.write_parquet(nodes, directory / "dag.parquet")
+    shape = dag_tables.shape(nodes).toArrow()
+    drawn = dag_tables.last_of(nodes, begin_ms, end_ms)
+    nodes.unpersist()
     about = " ".join((dag_tables.shape.__doc__ or "").split())
     if drawn:
         about += (

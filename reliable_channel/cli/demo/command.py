@@ -87,7 +87,7 @@ def demo(
 
 
 class Story:
-    """One run of the demo."""
+    """Run of the demo, from start to result."""
 
     def __init__(
         self,

@@ -93,6 +93,7 @@ def _examine_channel(findings: Findings, arguments: ChannelArguments) -> "Reliab
 async def _examine_network(
     findings: Findings, channel: "ReliableChannel", publish: bool, wait_s: float
 ) -> None:
+    from .encryption import examine_encryption
     from .messaging import SCHEME, examine_messaging
     from .nodes import examine_nodes
 
@@ -101,6 +102,7 @@ async def _examine_network(
     await examine_nodes(findings, urls, channel._settings, publish=publish, wait_s=wait_s)
     messaging = [url for url in channel._nodes if url.lower().startswith(SCHEME)]
     await examine_messaging(findings, messaging, channel._settings, publish=publish, wait_s=wait_s)
+    await examine_encryption(findings, channel)
     if others := [url for url in channel._nodes if url not in (*rest, *messaging)]:
         await _examine_transport(findings, channel, others, wait_s)
 

@@ -90,6 +90,17 @@ async def test_an_unkind_https_service_is_a_failed_lookup(response: httpx.Respon
         await resolver.texts("a.example")
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"), [("NO_PROXY", "fd00::/8"), ("ALL_PROXY", "socks5://[::1]:1")]
+)
+async def test_the_proxies_of_the_environment_are_not_followed(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(LookupFailed, match="connect"):
+        await HttpsResolver("https://127.0.0.1:1/q").texts("a.example")
+
+
 class TestSystem:
     @pytest.fixture(params=["asyncio", "trio"])
     def anyio_backend(self, request: pytest.FixtureRequest) -> str:

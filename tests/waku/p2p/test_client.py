@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -19,6 +20,7 @@ from waku.p2p import (
     MessageDropped,
     PeerConnected,
     PeerLost,
+    PeerPaused,
     PushRefused,
     SubscriptionInterrupted,
     SubscriptionRenewed,
@@ -160,6 +162,23 @@ async def test_a_push_that_reached_nobody_failed() -> None:
     async with served(service) as client:
         with pytest.raises(errors.NoPeers, match="0 relay peers"):
             await client.light_push(MESSAGE, SHARD)
+
+
+async def test_a_push_repeated_after_silence_is_taken_where_the_peer_has_it() -> None:
+    """nwaku answers 505 then, which would pause a peer that did what it was asked."""
+    service, events = Service(), list[ClientEvent]()
+    service.push_answer = lambda request: None
+    async with served(service, on_event=events.append) as client:
+        with pytest.raises(errors.NodeUnreachable):
+            await client.light_push(MESSAGE, SHARD)
+        events.clear()
+        service.push_answer = lambda request: pb.LightpushResponse(
+            request_id=request.request_id, status_code=505, status_desc="no peers"
+        )
+        assert (await client.light_push(MESSAGE, SHARD)).relay_peer_count == 0
+        assert not any(isinstance(event, PeerPaused) for event in events)
+        with pytest.raises(errors.NoPeers):
+            await client.light_push(replace(MESSAGE, payload=b"another"), SHARD)
 
 
 UNKIND: list[tuple[Callable[[Any], Any], type[errors.WakuError], str]] = [

@@ -97,6 +97,29 @@ def test_reports_reach_a_webhook_that_was_away_and_metrics_count_them(
     assert receiver.taken.empty()
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"), [("NO_PROXY", "localhost,fd00::/8"), ("ALL_PROXY", "socks5://[::1]:1")]
+)
+def test_proxies_that_cannot_be_used_concern_a_webhook_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    write_group(tmp_path / "journals", seed=1)
+    monkeypatch.setenv(variable, value)
+
+    judging = partial(run, now_ms=lambda: EPOCH_MS, show=print, every_s=60)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(partial(judging, judge))
+            tasks.cancel_scope.cancel()
+
+    with live(tmp_path, tmp_path / "journals") as judge:
+        anyio.run(main)
+        with pytest.raises(ValueError, match="correct or unset HTTPS_PROXY") as refused:
+            anyio.run(partial(judging, judge, webhook_url="http://127.0.0.1:1/reports"))
+        assert variable in str(refused.value)
+
+
 def test_addresses() -> None:
     assert address("127.0.0.1:9464") == ("127.0.0.1", 9464)
     assert address("[::1]:9464") == ("::1", 9464)

@@ -6,8 +6,6 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from reliable_channel_audit import figures
-from reliable_channel_audit.promises import HOUR_MS
-from reliable_channel_audit.verdict import Lost
 
 from .tables import delivery, fact, facts
 
@@ -102,29 +100,3 @@ def test_late_joiners(spark: SparkSession) -> None:
     assertDataFrameEqual(
         figures.late_joiners(given), spark.createDataFrame(expected, schema), ignoreNullable=True
     )
-
-
-def test_delivery_rates_by_hour_and_pair(spark: SparkSession) -> None:
-    """What a sender gets back after a loss of its state is no delivery to others."""
-    given = facts(
-        spark,
-        delivery("alice", 1_000, first_segment_id="m"),
-        delivery("alice", 9_000, life=1, source="store"),
-        delivery("bob", 1_010, source="live"),
-        delivery("carol", 1_500, source="store"),
-    )
-    lost = [
-        Lost("general", "alice", "bob", HOUR_MS, 1),
-        Lost("general", "zoe", "bob", HOUR_MS, 2),
-    ]
-    found = figures.delivery_rates(given, lost).collect()
-    assert {row[:7] for row in found} == {
-        ("general", None, None, None, 2, 3, 0.4),
-        ("general", 0, None, None, 2, 0, 1.0),
-        ("general", HOUR_MS, None, None, 0, 3, 0.0),
-        ("general", None, "alice", "bob", 1, 1, 0.5),
-        ("general", None, "alice", "carol", 1, 0, 1.0),
-        ("general", None, "zoe", "bob", 0, 2, 0.0),
-    }
-    times = {row.receiver_id: row[7:] for row in found if row.sender_id == "alice"}
-    assert times == {"bob": (10, 10, 10, 10), "carol": (500, 500, 500, 500)}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -63,11 +65,15 @@ async def run(
 
     Raises:
         OSError: the port or a directory cannot be used.
+        ValueError: there is a webhook, and the environment's proxies cannot be used.
     """
-    async with httpx.AsyncClient(timeout=TIMEOUT_S) as client, anyio.create_task_group() as tasks:
+    async with AsyncExitStack() as stack:
         webhook = None
         if webhook_url is not None:
+            client = await stack.enter_async_context(_client())
             webhook = Webhook(webhook_url, judge.reports, client)
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        if webhook is not None:
             tasks.start_soon(_send, webhook, every_s)
         port = 0
         if listen is not None:
@@ -79,6 +85,16 @@ async def run(
             for report in await to_thread.run_sync(judge.step, now_ms()):
                 show(report)
             await anyio.sleep(every_s)
+
+
+def _client() -> httpx.AsyncClient:
+    try:
+        return httpx.AsyncClient(verify=ssl.create_default_context(), timeout=TIMEOUT_S)
+    except (ImportError, httpx.InvalidURL, ValueError) as error:
+        raise ValueError(
+            f"the webhook's proxy cannot be used: {error}; correct or unset HTTPS_PROXY, "
+            "HTTP_PROXY, ALL_PROXY or NO_PROXY"
+        ) from error
 
 
 async def _send(webhook: Webhook, every_s: float) -> None:

@@ -1,5 +1,4 @@
-"""`sds_journal`: the lines of journals. `sds_facts`: what they say, a participant a unit.
-`sds_said`: messages and references. `sds_steps`: what they have of the messages of findings.
+"""`sds_journal`: the lines of journals. `sds_said`: messages and references.
 
 A partition holds whole participants, so that what needs all of one's journals needs no shuffle.
 """
@@ -26,16 +25,10 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..columns.fast_facts import FastFacts, fast_facts
-from ..columns.wire import NeedsRowReader
 from ..dag import said_by
-from ..evidence import ids_of, steps_of
-from ..facts import facts_of, uncollected
-from ..findings import Finding
-from ..journals import DAMAGE, Participant, group_of, journal_files, lived
-from ..schemas import FACT, JOURNAL, SAID, STEP
+from ..journals import Participant, group_of, journal_files, lived
+from ..schemas import JOURNAL, SAID
 from .batches import arrow_schema, batches
-from .fact_batches import FactBatches, batches_of
 from .following import Offset, Stretch, journals_in, lines_of, read_to, stretches
 from .options import whole
 
@@ -44,9 +37,6 @@ PARTITION_BYTES = 64 * 1024 * 1024
 
 BATCH_BYTES = 4 * PARTITION_BYTES
 """Of journals, unpacked, that a batch of a stream has, if it has more to catch up with."""
-COLUMNS_FROM_BYTES = 128 * 1024
-"""Of a participant's journals: columns take at least 5 ms, as long as 100 deliveries take
-row by row."""
 
 
 @dataclass
@@ -131,36 +121,6 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Nothing is held open."""
 
 
-class FactReader(JournalReader):
-    """Reads what the lines say."""
-
-    def __init__(self, paths: Sequence[str], partitions: int | None, settle_ms: int | None) -> None:
-        super().__init__(paths, partitions)
-        self._settle_ms = settle_ms
-
-    def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
-        """The facts of a share, in batches of one kind."""
-        collected = FactBatches()
-        with uncollected():
-            for participant in partition.group:
-                found = self._in_columns(participant)
-                if found is not None:
-                    yield from batches_of(found)
-                rows = facts_of(participant, settle_ms=self._settle_ms)
-                for fact in rows if found is None else found.few:
-                    yield from collected.add(type(fact).__name__, fact)
-        yield from collected.rest()
-
-    def _in_columns(self, participant: Participant) -> FastFacts | None:
-        """The same as `facts_of` gives, in less time; None where it must be asked."""
-        if participant.size_bytes < COLUMNS_FROM_BYTES:
-            return None
-        try:
-            return fast_facts(participant, settle_ms=self._settle_ms)
-        except (NeedsRowReader, *DAMAGE):
-            return None
-
-
 class SaidReader(JournalReader):
     """Reads what was said and what it refers to."""
 
@@ -168,28 +128,6 @@ class SaidReader(JournalReader):
         """The messages of a share."""
         every = (each for participant in partition.group for each in said_by(participant))
         return batches(every, arrow_schema(SAID))
-
-
-class StepReader(JournalReader):
-    """Reads what there is of the messages of findings."""
-
-    def __init__(
-        self, paths: Sequence[str], partitions: int | None, findings: Sequence[Finding]
-    ) -> None:
-        super().__init__(paths, partitions)
-        channels = {each.channel_id for each in findings}
-        self._group = [each for each in self._group if each.channel_id in channels]
-        self._findings = findings
-
-    def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
-        """The steps of a share; `place` counts those of a participant."""
-        ids = ids_of(self._findings)
-        steps = (
-            (rank.value, place, *step)
-            for participant in partition.group
-            for place, (rank, step) in enumerate(steps_of(participant, ids, self._findings))
-        )
-        return batches(steps, arrow_schema(STEP))
 
 
 class JournalSource(DataSource):
@@ -221,28 +159,6 @@ class JournalSource(DataSource):
         return JournalStreamReader(_paths(self.options), max_bytes)
 
 
-class FactSource(DataSource):
-    """`spark.read.format("sds_facts").option("settle_ms", 10_000).load("directory")`."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "sds_facts"
-
-    def schema(self) -> StructType:
-        """All kinds of facts in one table."""
-        return FACT
-
-    def reader(self, schema: StructType) -> FactReader:
-        """All that is there now.
-
-        Raises:
-            FileNotFoundError: a path that is not there.
-            ValueError: no journal.
-        """
-        settle_ms = whole(self.options, "settle_ms", None, at_least=0)
-        return FactReader(_paths(self.options), whole(self.options, "partitions", None), settle_ms)
-
-
 class SaidSource(DataSource):
     """`spark.read.format("sds_said").load("directory")`."""
 
@@ -262,28 +178,6 @@ class SaidSource(DataSource):
             ValueError: no journal.
         """
         return SaidReader(_paths(self.options), whole(self.options, "partitions", None))
-
-
-class StepSource(DataSource):
-    """`spark.read.format("sds_steps").option("findings", json).load("directory")`."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "sds_steps"
-
-    def schema(self) -> StructType:
-        """What one journal has of a message at one time a row."""
-        return STEP
-
-    def reader(self, schema: StructType) -> StepReader:
-        """All that is there now.
-
-        Raises:
-            FileNotFoundError: a path that is not there.
-            ValueError: no journal.
-        """
-        findings = [Finding(*each) for each in json.loads(self.options.get("findings", "[]"))]
-        return StepReader(_paths(self.options), whole(self.options, "partitions", None), findings)
 
 
 def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:

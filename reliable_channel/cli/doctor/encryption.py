@@ -1,0 +1,47 @@
+"""Whether the newest messages of the channel open with its key."""
+
+from contextlib import AsyncExitStack, aclosing
+from typing import TYPE_CHECKING, Final
+
+from ..._contracts.finding import Level
+from ...errors import ChannelUnavailable
+from ...transport.base import StoreUnavailable
+from .findings import Findings
+
+if TYPE_CHECKING:
+    from ...channel import ReliableChannel
+
+LOOK_BACK_NS: Final = 3_600_000_000_000
+MESSAGES: Final = 200
+"""Messages that are tried at most."""
+
+
+async def examine_encryption(findings: Findings, channel: "ReliableChannel") -> None:
+    """Try the key on what Store has of the last hour. A node that is away is reported elsewhere."""
+    unopened = channel._unopened()
+    if unopened is None:
+        return
+    tried, now_ns = 0, channel._now_ns()
+    try:
+        async with AsyncExitStack() as stack:
+            transport = await channel._connect(stack)
+            pages = transport.by_time(now_ns - LOOK_BACK_NS, now_ns)
+            async with aclosing(pages):
+                async for page in pages:
+                    for received in page:
+                        await unopened.try_open(received.message_hash, received.payload)
+                    tried += len(page)
+                    if tried >= MESSAGES:
+                        break
+    except (ChannelUnavailable, StoreUnavailable):
+        return
+    where = channel.content_topic
+    if unopened.warning is not None:
+        level: Level = "warning" if unopened.has_opened else "problem"
+        text, _, advice = unopened.warning.partition("; ")
+        findings.add(level, "encryption", where, text, advice)
+    elif unopened.has_opened:
+        findings.add("ok", "encryption", where, "messages of the last hour open with the key")
+    else:
+        text = "Store has no message of the last hour to try the key on"
+        findings.add("note", "encryption", where, text)

@@ -1,0 +1,97 @@
+"""Messages that do not open with the channel's key, and what is wrong as far as that shows."""
+
+from typing import Final
+
+from .._contracts.encryption import DecryptionFailed, Encryption
+from ..sds.dialects.codec import Codec, CodecError
+from ..sds.recent_set import RecentSet
+
+LOGGED_AT: Final = 3
+"""Messages that do not open before the log says so."""
+KNOWN: Final = 1000
+"""Hashes that are remembered: a Store gives the same message again."""
+
+
+class Unopened:
+    """Messages that the key does not open.
+
+    A message in the other order of encryption is recognised, and not delivered: in the order
+    `encrypt-then-sds` a stranger can forge senders and references.
+    """
+
+    def __init__(
+        self, encryption: Encryption, codec: Codec, *, contents_alone: bool, is_shared: bool
+    ) -> None:
+        self._encryption = encryption
+        self._codec = codec
+        self._contents_alone = contents_alone
+        self._is_shared = is_shared
+        """True if other channels may use the content topic, with other keys."""
+        self._known = RecentSet[bytes](KNOWN)
+        self._count = 0
+        self._in_other_order = 0
+        self.has_opened = False
+        """True if the key opened any message."""
+
+    async def note(self, message_hash: bytes, payload: bytes) -> bool:
+        """Note a payload that could not be read; return True if the log should say so now."""
+        if not self._known.add(message_hash):
+            return False
+        is_in_other_order = await self._opens_in_other_order(payload)
+        # Where contents alone are encrypted, a payload that cannot be read may be anything.
+        self._count += is_in_other_order or not self._contents_alone
+        self._in_other_order += is_in_other_order
+        return self._count == LOGGED_AT and self.warning is not None
+
+    def note_content(self, message_id: str) -> bool:
+        """Note a message whose content did not open; return True if the log should say so now."""
+        self._count += self._known.add(message_id.encode())
+        return self._count == LOGGED_AT and self.warning is not None
+
+    async def try_open(self, message_hash: bytes, payload: bytes) -> None:
+        """Open a message as the channel would, and note what does not open."""
+        try:
+            if not self._contents_alone:
+                await self._encryption.decrypt(payload)
+            elif content := self._codec.decode(payload).content:
+                await self._encryption.decrypt(content)
+            else:
+                return  # nothing in it is encrypted
+        except DecryptionFailed:
+            if self._contents_alone:
+                self.note_content(message_hash.hex())
+            else:
+                await self.note(message_hash, payload)
+        except CodecError:
+            await self.note(message_hash, payload)
+        else:
+            self.has_opened = True
+
+    @property
+    def warning(self) -> str | None:
+        """What is wrong and what to do; None if nothing is."""
+        if not self._count or (self._is_shared and self.has_opened):
+            return None
+        if self._in_other_order:
+            order = "sds-then-encrypt" if self._contents_alone else "encrypt-then-sds"
+            return (
+                f"messages in another order of encryption: {self._in_other_order}; give "
+                f"`encryption_order={order!r}`, as their senders do"
+            )
+        others = ", or other channels use this content topic" if self._is_shared else ""
+        return (
+            f"messages that do not open with the key of this channel: {self._count}; their senders "
+            f"use another key{others}. Compare `encryption` of all participants"
+        )
+
+    async def _opens_in_other_order(self, payload: bytes) -> bool:
+        try:
+            if self._contents_alone:
+                self._codec.decode(await self._encryption.decrypt(payload))
+            elif content := self._codec.decode(payload).content:
+                await self._encryption.decrypt(content)
+            else:
+                return False  # nothing in it proves that its sender has the key
+        except (CodecError, DecryptionFailed):
+            return False
+        return True

@@ -1,0 +1,354 @@
+"""One node's REST API as the content topics of a hub share it: connections, looks, subscriptions.
+
+A look costs a request, and a hub may have a thousand topics. nwaku keeps unread messages by pubsub
+topic as well as by content topic, so one look at a shard serves all topics on it. Its cache has one
+reader: once a look brings a foreign topic, another program reads there too, and the hub reads each
+topic by itself. go-waku keeps unread messages by subscription.
+"""
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import anyio
+
+from waku._request import Flavour
+from waku.client import WakuClient
+from waku.errors import NotSubscribed, WakuError
+from waku.models import WakuMessage
+
+from .._notifier import Notifier
+from .polling import AdaptivePolling
+from .relay_peers import RelayPeers
+
+__all__ = ["HubNode", "ReadBy", "TopicReader"]
+
+_log: Final = logging.getLogger("reliable_channel")
+
+ReadBy = Literal["relay", "shard", "filter"]
+"""API of a subscription: a content topic by relay, a static shard by relay, or filter."""
+_Key = tuple[ReadBy, str, str | None]
+"""API, shard, and the content topic of a lane that reads a single one."""
+MIN_INTERVAL_MS: Final = 10
+MAX_INTERVAL_MS: Final = 100
+"""Longest time between two looks at what was active lately."""
+ACTIVE_S: Final = 10.0
+"""Time after a message in which its lane counts as active."""
+IDLE_LOOKS_PER_S: Final = 10
+"""Requests for all idle lanes together."""
+MAX_IDLE_S: Final = 10.0
+"""Longest time between two looks at a lane."""
+SIGN_OF_LIFE_S: Final = 15.0
+"""Longest wait of a reader, so that its topic looks after its subscription."""
+RETRY_S: Final = 1.0
+CHECKED_EVERY: Final = 10
+"""Looks at a shard, after which one topic is read by itself: the node may have forgotten one."""
+UNREAD: Final = 8
+"""Own messages after which their lanes are read at once; after twice as many, others wait. Together
+with `MAX_REQUESTS` on their way they are fewer than a node's cache holds."""
+MAX_TOPICS: Final = 100
+"""Content topics of one request (12/WAKU2-FILTER)."""
+
+
+class TopicReader:
+    """Messages of one content topic that the node has given out."""
+
+    def __init__(self, content_topic: str) -> None:
+        self.content_topic: Final = content_topic
+        self.gap = ""
+        """Why messages may be missing before the next ones."""
+        self._messages: list[WakuMessage] = []
+        self._error: WakuError | None = None
+        self._has_news = False
+        self._came = Notifier()
+
+    async def read(self) -> list[WakuMessage]:
+        """Wait for messages; an empty list is a sign of life.
+
+        Raises:
+            WakuError: the node does not answer, or has forgotten the subscription.
+        """
+        if not self._has_news:
+            await self._came.wait(SIGN_OF_LIFE_S)
+        self._has_news = False
+        messages, self._messages = self._messages, []
+        error, self._error = self._error, None
+        if error is not None and not messages:
+            raise error
+        return messages
+
+    def take_gap(self) -> str:
+        """Return why messages may be missing before those that were read, once."""
+        gap, self.gap = self.gap, ""
+        return gap
+
+    def put(self, messages: Sequence[WakuMessage], gap: str) -> None:
+        """Keep messages for the reader, or show it that the node answers."""
+        self._messages += messages
+        self.gap = gap or self.gap
+        self._error = None
+        self._notify()
+
+    def fail(self, error: WakuError) -> None:
+        """Tell the reader of a failure."""
+        self._error = error
+        self._notify()
+
+    def _notify(self) -> None:
+        self._has_news = True
+        self._came.notify()
+
+
+@dataclass(eq=False, slots=True)
+class _Lane:
+    """Topics that one look reads: those of a shard, or a single one."""
+
+    read_by: ReadBy
+    shard: str
+    single: str | None
+    """The content topic to read; None for the shard."""
+    active_s: float
+    """When messages came last, or a reader."""
+    looked_s: float
+    looks_at_s: float = 0.0
+    """When to look next."""
+    readers: dict[TopicReader, None] = field(default_factory=dict)
+    polling: AdaptivePolling = field(
+        default_factory=lambda: AdaptivePolling(
+            min_interval_ms=MIN_INTERVAL_MS, max_interval_ms=MAX_INTERVAL_MS
+        )
+    )
+    looks: int = 0
+    requests: int = 1
+    """Requests of the last look."""
+    unread: int = 0
+    """Own messages since the last look."""
+    fails: bool = False
+
+
+class HubNode:
+    """One node that the topics of a hub share. `run` looks until it is cancelled.
+
+    Args:
+        url: its address, without a token.
+        client: its REST API; `aclose` closes it.
+    """
+
+    def __init__(self, url: str, client: WakuClient) -> None:
+        self.client: Final = client
+        self._url = url
+        self._lanes: dict[_Key, _Lane] = {}
+        self._places: dict[TopicReader, _Key] = {}
+        self._readers: dict[str, list[TopicReader]] = {}
+        self._subscribed: set[str] = set()
+        """Content topics of all readers so far; the node may still bring those that are closed."""
+        self._reads_singly = False
+        self._unneeded: dict[str, tuple[ReadBy, str]] = {}
+        """Content topics to unsubscribe from."""
+        self._unsubscribing = anyio.Lock()
+        self._peers: dict[str, RelayPeers] = {}
+        self._changed = Notifier()
+        self._unread = 0
+        """Own messages that were published since the last look at their lanes."""
+        self._looked = Notifier()
+
+    async def run(self) -> None:
+        """Look at each lane when it is time, for ever."""
+        while True:
+            if self._unneeded:
+                await self._unsubscribe()
+            lane = min(self._lanes.values(), key=lambda lane: lane.looks_at_s, default=None)
+            wait_s = None if lane is None else lane.looks_at_s - anyio.current_time()
+            if lane is None or (wait_s is not None and wait_s > 0):
+                await self._changed.wait(wait_s)
+            else:
+                await self._look(lane)
+
+    async def aclose(self) -> None:
+        """Unsubscribe from what no reader needs, and close the connections."""
+        with anyio.move_on_after(1, shield=True):
+            await self._unsubscribe()
+        with anyio.move_on_after(1, shield=True):
+            await self.client.aclose()
+
+    def relay_peers(self, shard: str) -> RelayPeers:
+        """The watch over the node's peers on a shard."""
+        if shard not in self._peers:
+            self._peers[shard] = RelayPeers(self.client, shard)
+        return self._peers[shard]
+
+    async def keep(self, content_topic: str) -> None:
+        """Call it before a subscription: no earlier wish to end it comes after."""
+        self._unneeded.pop(content_topic, None)
+        async with self._unsubscribing:
+            pass
+
+    async def join(self, content_topic: str, shard: str, read_by: ReadBy) -> TopicReader:
+        """Read a topic that is subscribed to.
+
+        Raises:
+            WakuError: the node does not answer.
+        """
+        flavour = await self.client.flavour()
+        if flavour is Flavour.GO_WAKU:
+            self._reads_singly = True
+        reader = TopicReader(content_topic)
+        self._subscribed.add(content_topic)
+        self._readers.setdefault(content_topic, []).append(reader)
+        self._place(reader, shard, read_by)
+        return reader
+
+    def leave(self, reader: TopicReader, *, unsubscribe: bool) -> None:
+        """End a reader, and the subscription if no other reader has its topic."""
+        others = self._readers[reader.content_topic]
+        others.remove(reader)
+        if not others:
+            del self._readers[reader.content_topic]
+        key = self._places.pop(reader)
+        lane = self._lanes[key]
+        del lane.readers[reader]
+        if not lane.readers:
+            self._unread -= lane.unread
+            del self._lanes[key]
+        if unsubscribe and not (lane.readers if lane.read_by == "shard" else others):
+            self._unneeded[reader.content_topic] = lane.read_by, lane.shard
+        self._changed.notify()
+
+    async def published(self, reader: TopicReader) -> None:
+        """Note an own message of a reader's topic, which the node will give back.
+
+        Its cache is small, so that a burst of own messages waits for looks.
+        """
+        self._lanes[self._places[reader]].unread += 1
+        self._unread += 1
+        if self._unread >= UNREAD:
+            for lane in self._lanes.values():
+                if lane.unread:
+                    lane.looks_at_s = 0.0
+            self._changed.notify()
+        if self._unread >= 2 * UNREAD:
+            await self._looked.wait(RETRY_S)
+
+    def _place(self, reader: TopicReader, shard: str, read_by: ReadBy) -> None:
+        """Put a reader into its lane."""
+        is_single = read_by == "filter" or (read_by == "relay" and self._reads_singly)
+        single = reader.content_topic if is_single else None
+        now_s = anyio.current_time()
+        key = self._places[reader] = read_by, shard, single
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane(read_by, shard, single, now_s, now_s)
+        lane.active_s, lane.looks_at_s = now_s, min(lane.looks_at_s, now_s)
+        lane.readers[reader] = None
+        self._changed.notify()
+
+    async def _look(self, lane: _Lane) -> None:
+        lane.looks += 1
+        self._unread -= lane.unread
+        lane.unread = 0
+        try:
+            messages = await self._read(lane)
+        except WakuError as error:
+            lane.fails = True
+            lane.looks_at_s = anyio.current_time() + RETRY_S
+            for reader in lane.readers:
+                reader.fail(error)
+            return
+        finally:
+            self._looked.notify()
+        if lane.fails:
+            lane.fails = False
+            for reader in lane.readers:
+                reader.put((), "")
+        self._share_out(messages, lane)
+        lane.looks_at_s = self._next_look_s(lane, len(messages))
+
+    async def _read(self, lane: _Lane) -> list[WakuMessage]:
+        """Take what waits for a lane."""
+        if lane.single is not None:
+            if lane.read_by == "filter":
+                return await self.client.filter_messages(lane.single)
+            return await self.client.relay_auto_messages(lane.single)
+        if lane.read_by == "shard":
+            return await self.client.relay_messages(lane.shard)
+        messages, has_shard = [], True
+        try:
+            messages = await self.client.relay_messages(lane.shard)
+        except NotSubscribed:  # nwaku says so as well before the first message
+            has_shard = False
+        lane.requests = 1
+        if (not has_shard or lane.looks % CHECKED_EVERY == 0) and lane.readers:
+            lane.requests = 2
+            checked = next(iter(lane.readers))
+            lane.readers[checked] = lane.readers.pop(checked)  # the next look checks another one
+            try:
+                messages += await self.client.relay_auto_messages(checked.content_topic)
+            except NotSubscribed as error:
+                if not has_shard:
+                    raise
+                checked.fail(error)
+        return messages
+
+    def _share_out(self, messages: Sequence[WakuMessage], lane: _Lane) -> None:
+        """Give messages to the readers of their topics."""
+        by_topic: dict[str, list[WakuMessage]] = {}
+        for message in messages:
+            by_topic.setdefault(message.content_topic, []).append(message)
+        for topic, of_topic in by_topic.items():
+            for reader in self._readers.get(topic, ()):
+                reader.put(of_topic, "")
+        if lane.polling.overflow_suspected(len(messages)):
+            gap = f"the cache held {len(messages)} messages"
+            for readers in self._readers.values():
+                for reader in readers:
+                    reader.put((), gap)
+        if lane.read_by == "relay" and lane.single is None and by_topic.keys() - self._subscribed:
+            self._read_singly()
+
+    def _read_singly(self) -> None:
+        """Read each topic by itself from now on."""
+        _log.warning(
+            "another program uses the relay of %s: each topic of the hub is read by itself from "
+            "now on, which costs a request for each; a libp2p address costs none",
+            self._url,
+        )
+        self._reads_singly = True
+        self._unread, lanes, self._lanes = 0, self._lanes, {}
+        for key, lane in lanes.items():
+            if lane.read_by != "relay":
+                self._lanes[key], lane.unread = lane, 0
+                continue
+            for reader in lane.readers:
+                self._place(reader, lane.shard, lane.read_by)
+
+    def _next_look_s(self, lane: _Lane, count: int) -> float:
+        now_s = anyio.current_time()
+        wait_s = lane.polling.next_interval_ms(count, 1000 * (now_s - lane.looked_s)) / 1000
+        lane.looked_s = now_s
+        if count:
+            lane.active_s = now_s
+        elif now_s - lane.active_s > ACTIVE_S:
+            wait_s = max(
+                wait_s, min(len(self._lanes) * lane.requests / IDLE_LOOKS_PER_S, MAX_IDLE_S)
+            )
+        return now_s + wait_s
+
+    async def _unsubscribe(self) -> None:
+        """End subscriptions that no reader needs, many in one request."""
+        async with self._unsubscribing:
+            unneeded, self._unneeded = self._unneeded, {}
+            together: dict[tuple[ReadBy, str], list[str]] = {}
+            for topic, where in unneeded.items():
+                together.setdefault(where, []).append(topic)
+            for (read_by, shard), topics in together.items():
+                for at in range(0, len(topics), MAX_TOPICS):
+                    part = topics[at : at + MAX_TOPICS]
+                    with suppress(WakuError):
+                        if read_by == "filter":
+                            await self.client.filter_unsubscribe(part, shard)
+                        elif read_by == "relay":
+                            await self.client.relay_auto_unsubscribe(part)
+                        else:
+                            await self.client.relay_unsubscribe([shard])

@@ -1,0 +1,209 @@
+"""Topics of a hub share a node's REST API: counted in requests, on ours, nwaku and go-waku."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import anyio
+import pytest
+
+from reliable_channel.transport import WakuTransport
+from reliable_channel.transport.base import TransportError
+from reliable_channel.transport.hub_node import IDLE_LOOKS_PER_S, MAX_IDLE_S, HubNode
+from reliable_channel.transport.settings import WakuSettings
+from tests.channel.world import now_ns
+from waku import WakuClient
+from waku.models import WakuMessage
+from waku.node.options import Behaviour
+from waku.topics import pubsub_topic_for
+
+from .nodes import STATIC_SHARD, Line, joined, line
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("mode")]
+
+TOPICS = [f"/app/1/room-{number}/proto" for number in range(24)]
+
+
+@asynccontextmanager
+async def hub_node(it: Line) -> AsyncIterator[HubNode]:
+    node = HubNode("http://node", WakuClient("http://node", transport=it, client_id="ours"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(node.run)
+        yield node
+        await node.aclose()
+        tasks.cancel_scope.cancel()
+
+
+async def opened(
+    stack: AsyncExitStack, it: Line, node: HubNode, topics: list[str], **way: str
+) -> list[WakuTransport]:
+    transports = []
+    for topic in topics:
+        settings = WakuSettings(topic, **way)  # type: ignore[arg-type]
+        transport = WakuTransport("http://node", settings, shared=node)
+        await transport.open()
+        stack.push_async_callback(transport.aclose)
+        transports.append(transport)
+    return transports
+
+
+async def payload(transport: WakuTransport) -> bytes:
+    while not (messages := (await transport.receive()).messages):
+        pass
+    return messages[0].payload
+
+
+def there(it: Line, topic: str, payload: bytes, shard: str | None = None) -> None:
+    """Publish at the node itself."""
+    assert it.node is not None
+    it.node.publish(
+        shard or pubsub_topic_for(topic), WakuMessage(payload, topic, timestamp=now_ns())
+    )
+
+
+WAYS = [{}, {"service": "light"}, {"pubsub_topic": STATIC_SHARD}]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["relay", "filter", "static"])
+async def test_every_topic_hears_its_own_messages(way: dict[str, str]) -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        transports = await opened(stack, it, node, TOPICS, **way)
+        for topic in TOPICS:
+            there(it, topic, topic.encode(), way.get("pubsub_topic"))
+        for transport, topic in zip(transports, TOPICS, strict=True):
+            assert await payload(transport) == topic.encode()
+            envelope = transport.envelope(b"own", timestamp_ns=now_ns(), ephemeral=False)
+            await transport.publish(envelope)
+            assert await payload(transport) == b"own"
+
+
+async def test_looks_of_idle_topics_are_few(virtual_time: None) -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        await opened(stack, it, node, TOPICS)
+        await anyio.sleep(20)
+        it.forget()
+        await anyio.sleep(60)
+        assert it.asked("GET", "/relay/v1/") <= 60 * IDLE_LOOKS_PER_S + len(TOPICS)
+        assert it.asked("POST", "") == it.asked("DELETE", "") == 0
+
+
+async def test_a_message_after_silence_comes_soon(virtual_time: None) -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        transports = await opened(stack, it, node, TOPICS)
+        await anyio.sleep(60)
+        there(it, TOPICS[7], b"after all")
+        begun_s = anyio.current_time()
+        assert await payload(transports[7]) == b"after all"
+        assert anyio.current_time() - begun_s <= MAX_IDLE_S
+
+
+async def test_subscriptions_end_together(mode: Behaviour | None) -> None:
+    async with line() as it:
+        async with hub_node(it) as node, AsyncExitStack() as stack:
+            await opened(stack, it, node, TOPICS)
+        # nwaku would leave the shard for all its clients.
+        assert it.asked("DELETE", "/relay/v1/auto/subscriptions") == (mode != "nwaku")
+        assert it.closed == 1
+
+
+async def test_a_topic_that_opens_again_keeps_its_subscription() -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        for _ in range(3):
+            (transport,) = await opened(stack, it, node, TOPICS[:1])
+            await transport.aclose()
+        (transport,) = await opened(stack, it, node, TOPICS[:1])
+        await anyio.wait_all_tasks_blocked()
+        there(it, TOPICS[0], b"here")
+        assert await payload(transport) == b"here"
+
+
+async def test_a_burst_of_own_messages_leaves_no_gap() -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        transports = await opened(stack, it, node, TOPICS)
+        gaps: list[str] = []
+
+        async def listen(transport: WakuTransport) -> None:
+            heard = 0
+            while heard < 5:
+                batch = await transport.receive()
+                heard += len(batch.messages)
+                gaps.extend(filter(None, [batch.gap]))
+
+        async with anyio.create_task_group() as tasks:
+            for transport in transports:
+                tasks.start_soon(listen, transport)
+            for number in range(5):
+                for transport in transports:
+                    envelope = transport.envelope(
+                        bytes([number]), timestamp_ns=now_ns(), ephemeral=False
+                    )
+                    await transport.publish(envelope)
+        assert gaps == []
+
+
+async def test_a_topic_that_the_node_forgot_is_subscribed_again(virtual_time: None) -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        transports = await opened(stack, it, node, TOPICS)
+        listening = await listeners(stack, transports)
+        await node.client.relay_auto_unsubscribe([TOPICS[3]])
+        await until(lambda: "forgotten" in listening(3), 120)
+        there(it, TOPICS[3], b"again")
+        await until(lambda: "again" in listening(3), 120)
+
+
+async def test_a_node_that_restarts_is_one_failure_of_each_topic(virtual_time: None) -> None:
+    async with joined(2) as (it, other), hub_node(it) as node, AsyncExitStack() as stack:
+        transports = await opened(stack, it, node, TOPICS)
+        listening = await listeners(stack, transports)
+        it.connect(None)
+        await until(lambda: all("nobody" in listening(n) for n in range(len(TOPICS))), 60)
+        it.connect(other.node)
+        await until(lambda: all("forgotten" in listening(n) for n in range(len(TOPICS))), 60)
+        for topic in TOPICS:
+            there(it, topic, b"after the restart")
+        await until(lambda: all("after" in listening(n) for n in range(len(TOPICS))), 60)
+
+
+async def test_beside_another_program_each_topic_is_read_by_itself(virtual_time: None) -> None:
+    foreign = "/app/1/another/proto"  # shards are by application
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        transports = await opened(stack, it, node, TOPICS)
+        # On nwaku all programs share a cache; our node keeps them apart by their ids.
+        other = WakuClient("http://node", transport=it, client_id="ours")
+        await other.relay_auto_subscribe([foreign])
+        for number in range(3):
+            there(it, foreign, b"of another program %d" % number)
+            await anyio.sleep(20)
+        it.forget()
+        await anyio.sleep(20)
+        assert not it.asked("GET", "/relay/v1/messages/")
+        assert it.asked("GET", "/relay/v1/auto/messages/")
+        there(it, TOPICS[0], b"still heard")
+        assert await payload(transports[0]) == b"still heard"
+
+
+async def listeners(stack: AsyncExitStack, transports: list[WakuTransport]) -> Callable[[int], str]:
+    """Receive at each transport as a pool does; return what one brought so far."""
+    heard = ["" for _ in transports]
+    tasks = await stack.enter_async_context(anyio.create_task_group())
+    stack.callback(tasks.cancel_scope.cancel)
+
+    async def listen(number: int, transport: WakuTransport) -> None:
+        while True:
+            try:
+                batch = await transport.receive()
+            except TransportError as error:
+                heard[number] += str(error)
+                await anyio.sleep(1)
+            else:
+                heard[number] += batch.gap + "".join(m.payload.decode() for m in batch.messages)
+
+    for number, transport in enumerate(transports):
+        tasks.start_soon(listen, number, transport)
+    return heard.__getitem__
+
+
+async def until(condition: Callable[[], bool], within_s: float) -> None:
+    """Look each virtual second."""
+    with anyio.fail_after(within_s):
+        while not condition():  # noqa: ASYNC110
+            await anyio.sleep(1)

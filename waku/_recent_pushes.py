@@ -1,0 +1,46 @@
+"""Light pushes that may have succeeded although no answer says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from waku.errors import BadAnswer, NodeUnreachable, NoPeers, WakuError
+
+__all__ = ["RecentPushes"]
+
+LIMIT: Final = 64
+"""Messages that are remembered, the newest; a message is pushed again within seconds."""
+NOT_PUBLISHED: Final = 505
+"""Status of nwaku for a message that reached no peer, or that it has already."""
+
+
+class RecentPushes:
+    """Messages that went out to a service node without a clear refusal."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[bytes, None] = {}
+
+    @contextmanager
+    def pushing(self, message_hash: bytes) -> Iterator[None]:
+        """Push a message inside; 505 is no failure for a message that may be out already."""
+        try:
+            yield
+        except NoPeers as error:
+            if error.status != NOT_PUBLISHED or message_hash not in self._hashes:
+                raise
+        except WakuError as error:
+            if isinstance(error, BadAnswer) or (isinstance(error, NodeUnreachable) and error.sent):
+                self._remember(message_hash)
+            raise
+        except BaseException:  # cancelled while the answer was on its way
+            self._remember(message_hash)
+            raise
+        else:
+            self._remember(message_hash)
+
+    def _remember(self, message_hash: bytes) -> None:
+        self._hashes[message_hash] = None
+        if len(self._hashes) > LIMIT:
+            del self._hashes[next(iter(self._hashes))]
