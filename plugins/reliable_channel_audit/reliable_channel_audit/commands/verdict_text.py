@@ -62,12 +62,12 @@ def exit_status(verdict: "Verdict") -> ExitCode:
 
 def tell(verdict: "Verdict") -> None:
     """Print what a person needs to know, on one screen."""
+    _tell_deliveries(verdict)
     logs = "one log" if verdict.logs == 1 else f"{verdict.logs} different logs"
     echo(
         f"{counted(verdict.participants, 'participant')}, {counted(verdict.messages, 'message')}, "
         f"{counted(verdict.deliveries, 'delivery', 'deliveries')}, {logs}"
     )
-    _tell_deliveries(verdict)
     from ..verdict import Value
 
     for audit in Audit:
