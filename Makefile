@@ -2,12 +2,13 @@
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-VENV   := .venv
+VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SPARK_READY := $(VENV)/.spark-ready
 SITE_READY := $(VENV)/site/.ready
 RELEASE_READY := $(VENV)/.release-ready
+PROTO_READY := $(VENV)/proto/.ready
 # Half as many again as cores: tests of real processes and sockets wait for a third of their time.
 WORKERS ?= $(shell echo $$((($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2)))
 # Else each worker compiles all tests again, and each process that a test starts all of ours.
@@ -21,7 +22,7 @@ PLUGINS := $(wildcard plugins/*/pyproject.toml)
 pip     = $(1)/python -m pip install --quiet --disable-pip-version-check --no-deps
 PIP    := $(call pip,$(BIN))
 one_of  = $(if $(filter-out $(1),$(WHAT)),echo "WHAT must be one of: $(1) (got '$(WHAT)')" >&2; exit 2)
-protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto \
+protoc  = PATH="$(abspath $(VENV)/proto/bin):$$PATH" $(VENV)/proto/bin/python -m grpc_tools.protoc -I proto \
 	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
 .DEFAULT_GOAL := help
@@ -55,8 +56,9 @@ lint: $(READY) ## ruff, the arrows of the design, and that the tests mirror the 
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m tests.mirror
 
-types: $(READY) ## mypy --strict
+types: $(READY) $(RELEASE_READY) ## mypy --strict, and pyright on what users import
 	@$(BIN)/mypy
+	@$(BIN)/pyright --pythonpath $(BIN)/python
 
 size: $(READY) ## lines, statements and files of each room, pages, make targets
 	@$(BIN)/python -m tests.size
@@ -115,7 +117,7 @@ else
 	@$(BIN)/python -m docs.message_states
 endif
 
-proto: $(READY) ## generate the protobuf modules from proto/
+proto: $(PROTO_READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/dialects)
 	@$(call protoc,nim_sds,reliable_channel/sds/dialects)
 	@$(call protoc,segmentation,reliable_channel/segmentation)
@@ -128,18 +130,16 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,mvds_channel,plugins/reliable_channel_mvds/reliable_channel_mvds/channel)
 	@$(call protoc,status,plugins/reliable_channel_status/reliable_channel_status/wire)
 
+LOCKED = --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
 	@$(BIN)/python -m pip install --quiet uv
-	@$(BIN)/uv pip compile pyproject.toml --extra cli requirements/dev.in --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade -o requirements/dev.txt
-	@$(BIN)/uv pip compile pyproject.toml --extra cli --extra libp2p --constraint requirements/dev.txt --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/base.txt
-	@$(BIN)/uv pip compile requirements/spark.in --constraint requirements/dev.txt --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/spark.txt
-	@$(BIN)/uv pip compile requirements/release.in --constraint requirements/dev.txt --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/release.txt
-	@$(BIN)/uv pip compile requirements/site.in --constraint requirements/dev.txt --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/site.txt
+	@$(BIN)/uv pip compile pyproject.toml --extra cli requirements/dev.in $(LOCKED) --upgrade -o requirements/dev.txt
+	@$(BIN)/uv pip compile pyproject.toml --extra cli --extra libp2p --constraint requirements/dev.txt $(LOCKED) -o requirements/base.txt
+	@for part in release site spark; do \
+		$(BIN)/uv pip compile requirements/$$part.in --constraint requirements/dev.txt $(LOCKED) -o requirements/$$part.txt || exit; \
+	done
+	@# Code that an older protobuf generates runs with it and with all newer ones: it has versions of its own.
+	@$(BIN)/uv pip compile requirements/proto.in $(LOCKED) --upgrade -o requirements/proto.txt
 
 site: $(SITE_READY) ## the documentation as a site in build/site: it loads nothing from the network
 	@$(VENV)/site/bin/python -m docs.site
@@ -167,6 +167,12 @@ $(SITE_READY): requirements/site.txt | check-python
 	@echo "setting up $(@D), which builds the documentation (once)"
 	@$(PYTHON) -m venv $(@D)
 	@$(call pip,$(@D)/bin) --require-hashes -r requirements/site.txt
+	@touch $@
+
+$(PROTO_READY): requirements/proto.txt | check-python
+	@echo "setting up $(@D), which generates the protobuf modules (once)"
+	@$(PYTHON) -m venv $(@D)
+	@$(call pip,$(@D)/bin) --require-hashes -r requirements/proto.txt
 	@touch $@
 
 $(RELEASE_READY): requirements/release.txt $(READY)

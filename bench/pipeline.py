@@ -1,8 +1,10 @@
 """`make bench WHAT=pipeline`: CPU seconds that judging journals takes.
 
-CPU seconds are of the whole process tree, JVM and Python workers among it. Each case is read by
-Spark (`local[2]`), judged and reported, and judged by `check` in this process. With `--duckdb`, the
-same figures are computed in SQL (`pipeline.sql`): all must be equal. Linux only.
+CPU seconds are of the whole process tree, JVM and Python workers among it. Each case is judged by
+`check`. `audit ingest` makes tables of it, judges them, and does both again when one journal is
+new. Spark (`local[2]`) makes the tables in tasks, and the report. With `--duckdb`, the same
+figures are computed in SQL from the journals (`pipeline.sql`) and from the tables (`views.py`): all
+must be equal. Linux only.
 
 `ARGS="10x100000"` measures other cases (`bench/pipeline_cases.py`), `ARGS=--large` five and
 twenty million deliveries, for which it needs hours, 35 GB of disk and no other work.
@@ -17,6 +19,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -26,6 +29,9 @@ from rich.table import Table
 
 from reliable_channel_audit.check import check
 from reliable_channel_audit.findings import SETTLE_MS
+from reliable_channel_audit.tables.ingest import Ingested, ingest, parts, remove
+from reliable_channel_audit.tables.judging import Judged, judge
+from reliable_channel_audit.tables.views import create_views
 from reliable_channel_audit.verdict import Verdict
 
 from .machine import this_machine
@@ -50,8 +56,6 @@ DUCKDB: Final = {"threads": "2", "memory_limit": "2GB", "preserve_insertion_orde
 """Of memory as much as the heap of Spark."""
 BRIEF_DELIVERIES: Final = 1_000_000
 """Up to so many `audit` starts a JVM for brief work, too (`BRIEF_BYTES`)."""
-WIDTH: Final = 140
-"""Of the table, in characters: beside a narrower one its headings could not be read."""
 COMPARED: Final = ("participants", "deliveries", "messages", "logs")
 WHERE_BROKEN: Final = {
     "delivered_twice": "exactly_once",
@@ -94,7 +98,7 @@ def main() -> None:
         results = {"machine": asdict(this_machine(None)), "cases": rows}
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(results, indent=1) + "\n")
-    Console(width=WIDTH).print(table(rows))
+    Console().print(table(rows))
 
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
@@ -124,6 +128,7 @@ def row(
             found: list[Verdict] = []
             note(steps, "check", lambda: found.append(check([directory])))
             answers.append(figures_of(found[0]))
+        answers.append(by_tables(steps, directory, Path(scratch) / "facts", options.duckdb))
         if spark is not None:
             answers.append(by_spark(steps, spark, directory, Path(scratch)))
     answers = list(filter(None, answers))
@@ -167,35 +172,79 @@ def by_duckdb(steps: Steps, directory: Path, scratch: Path) -> dict[str, Any]:
     return answers
 
 
+def by_tables(steps: Steps, directory: Path, facts: Path, is_read: bool) -> dict[str, Any]:
+    """The figures of `audit ingest`, also when all journals but one were read before."""
+    done: list[Ingested] = []
+    found: list[Judged] = []
+    note(steps, "ingest", lambda: done.append(ingest([directory], facts)))
+    note(steps, "tables: verdict", lambda: found.append(judge(facts, done[0].group)))
+    steps["ingest"]["bytes"] = sum(path.stat().st_size for path in facts.rglob("*.parquet"))
+    newest = max(parts(facts), key=lambda row: row["first_ms"])
+    remove(newest, facts)
+    note(steps, "one journal", lambda: done.append(ingest([directory], facts)))
+    note(steps, "one journal: verdict", lambda: found.append(judge(facts, done[1].group)))
+    steps["one journal"]["lines"] = newest["lines"]
+    assert [each.added for each in done][1:] == [1]
+    answers = figures_of(found[0].verdict)
+    assert figures_of(found[1].verdict) == answers
+    return answers | (read_tables(steps, facts) if is_read else {})
+
+
+def read_tables(steps: Steps, facts: Path) -> dict[str, Any]:
+    """What a report has, in SQL over the tables."""
+    import duckdb
+
+    answers = dict[str, Any]()
+    with duckdb.connect(config=DUCKDB) as database:
+
+        def reading() -> None:
+            create_views(database, facts)
+            database.execute("create table delivered as from delivery_rows")
+
+        def report() -> None:
+            answers["ways"] = database.execute(
+                "select way, count(*), max(latency_ms) from latency group by way order by way"
+            ).fetchall()
+            answers["acknowledgements"] = database.execute(
+                "select participant_id, count(acknowledged_ms) from acknowledgement "
+                "group by participant_id having count(acknowledged_ms) > 0 order by participant_id"
+            ).fetchall()
+
+        note(steps, "tables: reading by duckdb", reading)
+        note(steps, "tables: report by duckdb", report)
+    return answers
+
+
 def by_spark(steps: Steps, spark: SparkSession, directory: Path, scratch: Path) -> dict[str, Any]:
     """The figures of the pipeline on Spark."""
-    from reliable_channel_audit.audit import read_facts, read_said, verdict
+    from reliable_channel_audit.frames import facts_of
     from reliable_channel_audit.report import write_report
+
+    kept, found, done = scratch / "spark", list[Judged](), list[Ingested]()
 
     def step(name: str, work: Callable[[], object]) -> None:
         before = spilled_bytes(spark)
         note(steps, name, work)
         steps[name]["spilled_bytes"] = spilled_bytes(spark) - before
 
-    facts = read_facts(spark, [directory])
-    found: list[Verdict] = []
-    step("reading", facts.count)
-    step("verdict", lambda: found.append(verdict(facts, [directory])))
-    said = read_said(spark, [directory])
-    step("report", lambda: write_report(facts, found[0], scratch, said=said))
-    facts.unpersist()
+    def report() -> None:
+        write_report(facts_of(spark, kept, found[0]), found[0].verdict, scratch)
+
+    step("spark: ingest", lambda: done.append(ingest([directory], kept, spark=spark, partitions=2)))
+    found.append(judge(kept, done[0].group))
+    step("spark: report", report)
     ways = pq.read_table(scratch / "delivery_by_way.parquet")
     told = pq.read_table(scratch / "acknowledgements.parquet")
     by_way: dict[str, tuple[int, int]] = {}
     for each in ways.to_pylist():
         count, slowest_ms = by_way.get(each["way"], (0, 0))
-        by_way[each["way"]] = count + each["deliveries"], max(slowest_ms, each["max"])
+        by_way[each["way"]] = count + each["deliveries"], max(slowest_ms, each["max_ms"])
     counts: dict[str, int] = {}
     for each in told.to_pylist():
         if each["source"] != "never":
             name = each["participant_id"]
             counts[name] = counts.get(name, 0) + each["messages"]
-    return figures_of(found[0]) | {
+    return figures_of(found[0].verdict) | {
         "ways": [(way, *values) for way, values in sorted(by_way.items())],
         "acknowledgements": sorted(counts.items()),
     }
@@ -249,25 +298,38 @@ def start(driver_memory: str, *, brief: bool) -> SparkSession:
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    """CPU seconds for each million deliveries."""
+    """CPU seconds for each million deliveries, a case a column."""
     names = list(dict.fromkeys(name for row in rows for name in row["steps"]))
-    shown = Table(title="CPU seconds a million deliveries", caption="single runs; load: beside")
-    shown.add_column("case")
-    for name in ("deliveries", "bytes each", *names, "spilled", "load"):
-        shown.add_column(name, justify="right")
-    for each in rows:
-        count, steps = each["deliveries"], each["steps"]
-        taken = {name: f"{1e6 * step['cpu_s'] / count:.0f}" for name, step in steps.items()}
-        loads = [step["load"] for step in steps.values()]
-        spilled = sum(step.get("spilled_bytes", 0) for step in steps.values())
-        shown.add_row(
-            each["case"],
-            f"{count:,}",
-            f"{each['journal_bytes'] / count:,.0f}",
-            *(taken.get(name, "") for name in names),
-            f"{spilled / 1e6:,.0f} MB",
-            f"{min(loads):.0f} to {max(loads):.0f}",
-        )
+    shown = Table(title="CPU seconds a million deliveries", caption="single runs")
+    shown.add_column("")
+    for row in rows:
+        shown.add_column(row["case"], justify="right")
+
+    def line(name: str, value: Callable[[dict[str, Any]], str]) -> None:
+        shown.add_row(name, *(value(row) for row in rows))
+
+    def taken(row: dict[str, Any], name: str) -> str:
+        step = row["steps"].get(name)
+        return "" if step is None else f"{1e6 * step['cpu_s'] / row['deliveries']:.1f}"
+
+    def spilled(row: dict[str, Any]) -> str:
+        total = sum(step.get("spilled_bytes", 0) for step in row["steps"].values())
+        return f"{total / 1e6:,.0f} MB"
+
+    def loads(row: dict[str, Any]) -> str:
+        every = [step["load"] for step in row["steps"].values()]
+        return f"{min(every):.0f} to {max(every):.0f}"
+
+    line("deliveries", lambda row: f"{row['deliveries']:,}")
+    line("bytes of journals each", lambda row: f"{row['journal_bytes'] / row['deliveries']:,.0f}")
+    line(
+        "bytes of tables each",
+        lambda row: f"{row['steps']['ingest']['bytes'] / row['deliveries']:,.0f}",
+    )
+    for name in names:
+        line(name, partial(taken, name=name))
+    line("spilled", spilled)
+    line("load", loads)
     return shown
 
 

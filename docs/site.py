@@ -54,6 +54,18 @@ def from_the_network(site: Path) -> Iterator[str]:
             yield f"{sheet.relative_to(site)}: {address}"
 
 
+def search_guides_first(index: Path) -> None:
+    """Leave members of classes and rows of results out of the search index."""
+    search = json.loads(index.read_text(encoding="utf-8"))
+    search["items"] = [
+        item
+        for item in search["items"]
+        if not item["location"].startswith(("tables.html#", "compat-tests.html#"))
+        and (item["level"] <= 2 or not item["location"].startswith("api/"))
+    ]
+    index.write_text(json.dumps(search), encoding="utf-8")
+
+
 def main() -> None:
     """Build, check, and number the version."""
     shutil.rmtree(LATEST, ignore_errors=True)
@@ -68,6 +80,7 @@ def main() -> None:
         sys.exit(f"error: the site was not built\n{built.stdout}{built.stderr}")
     if found := list(from_the_network(LATEST)):
         sys.exit("error: pages load from the network:\n" + "\n".join(found))
+    search_guides_first(LATEST / "search.json")
     shutil.rmtree(SITE / VERSION, ignore_errors=True)
     shutil.copytree(LATEST, SITE / VERSION)
     numbers = [place.name for place in SITE.iterdir() if re.fullmatch(r"\d[\w.]*", place.name)]

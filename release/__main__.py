@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from release.bare import Bare, TrialFailed, execute
+from release.bare import Bare, TrialFailed, Versions, execute
 from release.building import ROOT, BuildFailed, build_all
 from release.trials import everything, foreign_waku, sdk_alone, types
 
@@ -22,17 +22,23 @@ def main() -> None:
     parser.add_argument(
         "--python", action="append", help="an interpreter; the default is PYTHONS, or this one"
     )
-    parser.add_argument("--newest", action="store_true", help="the newest dependencies")
+    parser.add_argument(
+        "--versions",
+        type=Versions,
+        choices=[*Versions],
+        default=Versions.TESTED,
+        help="those of the tests (the default), the newest, or the lowest declared",
+    )
     given = parser.parse_args()
     pythons = given.python or os.environ.get("PYTHONS", "").split() or [sys.executable]
     with tempfile.TemporaryDirectory(prefix="reliable-channel-dist-") as work:
         try:
-            _all(pythons, Path(work), newest=given.newest)
+            _all(pythons, Path(work), given.versions)
         except (BuildFailed, TrialFailed, subprocess.CalledProcessError) as error:
             sys.exit(f"error: {error}")
 
 
-def _all(pythons: list[str], work: Path, *, newest: bool) -> None:
+def _all(pythons: list[str], work: Path, versions: Versions) -> None:
     dist = ROOT / "dist"
     built = build_all(dist, work / "builds")
     print(f"built   {len(built)} distributions in dist/, each twice, byte for byte the same")
@@ -41,9 +47,9 @@ def _all(pythons: list[str], work: Path, *, newest: bool) -> None:
     for number, python in enumerate(pythons):
         version = execute((python, "--version"), cwd=work).strip()
         for trial in TRIALS[:1]:
-            alone = Bare(work / f"alone-{number}", python, newest=newest)
+            alone = Bare(work / f"alone-{number}", python, versions)
             print(f"tried   {version}: {trial(alone, dist)}", flush=True)
-        full = Bare(work / f"full-{number}", python, newest=newest)
+        full = Bare(work / f"full-{number}", python, versions)
         for trial in TRIALS[1:]:
             print(f"tried   {version}: {trial(full, dist)}", flush=True)
 

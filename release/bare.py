@@ -3,11 +3,16 @@
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from release.building import ROOT
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from release.building import ROOT, packages
 
 _QUIET: Final = ("--quiet", "--disable-pip-version-check")
 
@@ -16,16 +21,29 @@ class TrialFailed(Exception):
     """A command failed in a bare environment; the text has its output."""
 
 
+class Versions(StrEnum):
+    """Versions of dependencies in an environment."""
+
+    TESTED = "tested"
+    """Versions in `requirements/`, with which the project's tests run."""
+    NEWEST = "newest"
+    """Versions that pip finds, which is what a user gets today."""
+    LOWEST = "lowest"
+    """Lower bounds in the `pyproject.toml` of each package."""
+
+
 class Bare:
-    """One virtual environment.
+    """One virtual environment."""
 
-    Dependencies get the versions that the project's tests run with, unless `newest`: then those
-    that pip finds, which is what a user gets today.
-    """
-
-    def __init__(self, place: Path, python: str, *, newest: bool = False) -> None:
+    def __init__(self, place: Path, python: str, versions: Versions = Versions.TESTED) -> None:
         self.place = place
-        self._constraints = () if newest else ("--constraint", str(_constraints(place)))
+        self._constraints: tuple[str, ...] = ()
+        if versions is not Versions.NEWEST:
+            place.mkdir(parents=True, exist_ok=True)
+            file = place / "constraints.txt"
+            chosen = _tested() if versions is Versions.TESTED else _lowest()
+            file.write_text("".join(f"{line}\n" for line in chosen))
+            self._constraints = ("--constraint", str(file))
         execute((python, "-m", "venv", str(place / "venv")), cwd=place)
 
     @property
@@ -66,14 +84,25 @@ def execute(command: Sequence[str], *, cwd: Path) -> str:
     return done.stdout
 
 
-def _constraints(place: Path) -> Path:
-    """The versions of requirements/, without hashes: those of our own wheels are not in there."""
+def _tested() -> Iterator[str]:
+    """Yield the versions of requirements/, without hashes: there are none of our own wheels."""
     pinned: dict[str, str] = {}
     for name in ("dev", "release"):
         for line in (ROOT / "requirements" / f"{name}.txt").read_text().splitlines():
             if found := re.match(r"[\w.-]+==[^\s;\\]+( ;[^\\]+)?", line):
                 pinned.setdefault(found[0].split("==")[0], found[0].strip())
-    place.mkdir(parents=True, exist_ok=True)
-    file = place / "constraints.txt"
-    file.write_text("\n".join(pinned.values()) + "\n")
-    return file
+    yield from pinned.values()
+
+
+def _lowest() -> Iterator[str]:
+    """Yield the lowest version that all packages accept, for each dependency that is declared."""
+    lowest: dict[str, Version] = {}
+    for package in packages():
+        project = tomllib.loads((ROOT / package / "pyproject.toml").read_text())["project"]
+        extras = project.get("optional-dependencies", {}).values()
+        for text in (*project["dependencies"], *(each for extra in extras for each in extra)):
+            wanted = Requirement(text)
+            bounds = [Version(each.version) for each in wanted.specifier if each.operator == ">="]
+            if bounds:
+                lowest[wanted.name] = max(bounds[0], lowest.get(wanted.name, bounds[0]))
+    yield from (f"{name}=={version}" for name, version in lowest.items())

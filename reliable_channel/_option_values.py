@@ -1,6 +1,6 @@
 """The types of a channel's options, the groups of limits, and the presets.
 
-The options are declared in `options.py`; a test holds the names and types here to them.
+The options are declared in `options.py`. A test compares names and types.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ IdFunctionName = str | IdFunction | None
 WireProfileName = str | WireProfile
 EncryptionOrder = Literal["profile", "sds-then-encrypt", "encrypt-then-sds"]
 ENCRYPTION_ORDERS: Final = get_args(EncryptionOrder)[1:]
-"""What a profile may have."""
+"""Values of a wire profile."""
 HistoryName = Literal["all", "since", "none"]
 Service = Literal["auto", "relay", "light"]
 StateFailure = Literal["raise", "accept"]
@@ -64,14 +64,14 @@ class RateLimitOptions:
         int,
         Bound(0),
         Unit("messages per epoch"),
-        Doc("Rate of the RLN membership; 0 sends nothing."),
+        Doc("Rate of the RLN membership (0 sends nothing)."),
     ] = 100
     epoch_period_s: Annotated[
         int, Bound(1), Doc("Length of an epoch. Must be equal to the network's.")
     ] = 600
     file: Annotated[
         str | Path | None,
-        Doc("File in which the spent budget outlives the process; with `state` it does anyway."),
+        Doc("File that keeps the spent budget across restarts. Not needed with `state`."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -157,4 +157,4 @@ PRESETS: Final[Mapping[PresetName, OptionValues]] = {
         },
     },
 }
-"""Options that go together, by the kind of group they are for; figures are in docs/choosing.md."""
+"""Options by kind of group. Figures are in docs/choosing.md."""

@@ -1,6 +1,6 @@
 """`ReliableChannel` without `async`, for scripts and notebooks: a thin layer over AnyIO's portal.
 
-All channels of a process run in one event loop, in another thread; each call here waits for it. The
+All channels of a process run in one event loop, in another thread. Each call here waits for it. The
 thread keeps no process alive: channels that are left open are closed when the program ends.
 """
 
@@ -155,7 +155,7 @@ class BlockingTypedChannel(Generic[T]):
         wait: Wait | None = None,
         within_s: float | None = None,
     ) -> BlockingRequest:
-        """Accept a message for every participant; one for each `idempotency_key`.
+        """Accept a message for every participant, once for each `idempotency_key`.
 
         Raises:
             EmptyContent, ContentTooLong, OutgoingBufferFull, NotAcknowledged, ChannelClosed: as
@@ -173,7 +173,7 @@ class BlockingTypedChannel(Generic[T]):
     def messages(
         self, *, timeout_s: float | None = None, confirm: bool = True
     ) -> "BlockingReader[Message[T]]":
-        """Iterate over messages; ends when none came for `timeout_s` (s), or at close.
+        """Iterate over messages, until none came for `timeout_s` (s), or at close.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -205,7 +205,7 @@ class BlockingTypedChannel(Generic[T]):
         return BlockingReader(self._opened, self._opened().call(ask), None)
 
     def questions(self, *, timeout_s: float | None = None) -> "BlockingQuestions[T]":
-        """Iterate over questions; ends when none came for `timeout_s` (s), or at close.
+        """Iterate over questions, until none came for `timeout_s` (s), or at close.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -219,7 +219,7 @@ class BlockingTypedChannel(Generic[T]):
 
 
 class BlockingReliableChannel(BlockingTypedChannel[bytes]):
-    """A channel for code without an event loop. Use it in `with`; any thread may call.
+    """Channel for code without an event loop. Use it in `with`. Any thread may call it.
 
         with BlockingReliableChannel(
             "http://127.0.0.1:8645", channel_id="ops", sender_id="script"
@@ -300,7 +300,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         return cls(**nested(joined(invitation, sender_id, arguments)))
 
     def open(self) -> None:
-        """Connect, subscribe and start; `with` calls it.
+        """Connect, subscribe and start. `with` calls it.
 
         Raises:
             ChannelUnavailable, StateError: as `ReliableChannel.open`.
@@ -309,7 +309,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         _loop.channels.add(self)
 
     def close(self) -> None:
-        """Stop, as `ReliableChannel.aclose`; twice does nothing."""
+        """Stop, as `ReliableChannel.aclose`. A second call does nothing."""
         if self in _loop.channels:
             _loop.channels.discard(self)
             _loop.portal().call(self._channel.aclose)
@@ -322,7 +322,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         self.close()
 
     def cancel(self, request: BlockingRequest) -> bool:
-        """Stop publishing and retrying a request; return whether it was pending.
+        """Stop publishing and retrying a request, and return True if it was pending.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -330,7 +330,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         return self._opened().call(self._channel.cancel, request.request)
 
     def send_ephemeral(self, payload: bytes) -> str:
-        """Send a message without any promise; return its message id.
+        """Send a message without any promise, and return its id.
 
         Raises:
             EmptyContent, ContentTooLong, ChannelClosed: as `ReliableChannel.send_ephemeral`.
@@ -340,14 +340,14 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
     def events(
         self, *, timeout_s: float | None = None, confirm: bool = True
     ) -> "BlockingReader[AnyEvent]":
-        """Iterate over events; ends when nothing happened for `timeout_s`, or at close.
+        """Iterate over events, until nothing happened for `timeout_s`, or at close.
 
             with channel.events() as events:
                 for event in events:
                     ...
 
-        A plain `for event in channel.events()` does the same; `with` closes the reader also where
-        you leave the loop early. Readers confirm and fall behind as `ReliableChannel.events` says.
+        A plain `for event in channel.events()` does the same. `with` also closes the reader if you
+        leave the loop early. Readers confirm and fall behind as `ReliableChannel.events` says.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -372,22 +372,22 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         self._opened().call(self._channel.confirm, event)
 
     def explain(self, message_id: str) -> Explanation:
-        """What became of a message, and why it was late, as `ReliableChannel.explain`."""
+        """Return the history of a message, and why it was late, as `ReliableChannel.explain`."""
         return self._opened().call(self._channel.explain, message_id)
 
     def explain_budget(self) -> Budget:
-        """What the rate limit lets out, what waits, and when that goes."""
+        """Return the state of the rate limit, as `ReliableChannel.explain_budget`."""
         return self._opened().call(self._channel.explain_budget)
 
     @property
     def sync_status(self) -> SyncStatus:
-        """Whether this participant has all that it knows of, with counts."""
+        """Completeness of this participant's log, with counts."""
         return self._opened().call(lambda: self._channel.sync_status)
 
     def sync_status_changes(
         self, *, timeout_s: float | None = None
     ) -> "BlockingIterator[SyncStatus]":
-        """Iterate over the present sync status and each other one; ends when it did not change for
+        """Iterate over the present sync status and each change, until it did not change for
         `timeout_s`, or at close.
 
         Raises:
@@ -397,7 +397,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         return BlockingIterator(self._opened, changes, timeout_s)
 
     def log(self, *, last: int | None = None) -> Sequence[LogEntry]:
-        """The channel's log, or its newest `last` entries, in order."""
+        """Return the channel's log, or its newest `last` entries, in order."""
         return self._opened().call(partial(self._channel.log, last=last))
 
     def log_digest(self) -> str:
@@ -405,7 +405,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         return self._opened().call(self._channel.log_digest)
 
     def statistics(self) -> ChannelStatistics:
-        """A snapshot of counters and buffers."""
+        """Return a snapshot of counters and buffers."""
         return self._opened().call(self._channel.statistics)
 
     def participants(self) -> tuple[Participant, ...]:
@@ -421,7 +421,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         return self._channel.invite(key=key, node=node)
 
     def health(self) -> ChannelHealth:
-        """Whether the channel works at this moment, and why not. Never raises."""
+        """Return the health of the channel at this moment, with reasons. Never raises."""
         if self in _loop.channels:
             return _loop.portal().call(self._channel.health)
         return self._channel.health()
@@ -534,16 +534,20 @@ class BlockingQuestions(Iterator[BlockingQuestion[T]]):
 
 
 class BlockingFollower(BlockingReader[AnyEvent]):
-    """A snapshot of the log, and the events after it; as `Follower`."""
+    """Snapshot of the log, and the events after it, as `Follower`."""
 
-    _iterator: Follower
+    def __init__(
+        self, opened: Callable[[], BlockingPortal], follower: Follower, timeout_s: float | None
+    ) -> None:
+        super().__init__(opened, follower, timeout_s)
+        self._follower = follower
 
     def __enter__(self) -> Self:
         """Make the snapshot."""
-        self._opened().call(self._iterator.__aenter__)
+        self._opened().call(self._follower.__aenter__)
         return self
 
     @property
     def snapshot(self) -> Sequence[LogEntry]:
         """Own and delivered messages in the order of the log, each with its whole payload."""
-        return self._iterator.snapshot
+        return self._follower.snapshot

@@ -70,7 +70,7 @@ from .transport.settings import WakuSettings
 
 _log: Final = logging.getLogger("reliable_channel")
 CLOSE_TIMEOUT_S: Final = 2.0
-"""How long closing waits for the transport to publish the last accepted messages."""
+"""Time that closing gives the transport for the last accepted messages."""
 
 
 _blocks: Final[dict[int, list["ReliableChannel"]]] = {}
@@ -237,7 +237,7 @@ class ReliableChannel(TypedChannel[bytes]):
             async with ReliableChannel.join(text, sender_id="bob") as channel:
                 ...
 
-        `arguments` are those of the constructor; they override the invitation. Nothing in the
+        `arguments` are those of the constructor and override the invitation. Nothing in the
         text is evaluated, and no file is opened for it. It chooses the network that this program
         talks to, so take it from people you trust.
 
@@ -254,9 +254,9 @@ class ReliableChannel(TypedChannel[bytes]):
     def invite(self, *, key: bool = False, node: str | Sequence[str] | None = None) -> str:
         """Return a text with which others `join` this channel, on one line.
 
-        It has the network or the addresses of nodes, the channel id and content topic, the preset,
-        and the options that must be equal for all participants. Credentials in addresses are left
-        out.
+        It contains the network or the addresses of nodes, the channel id, the content topic and the
+        preset. It also contains the options that must be equal for all participants. Credentials in
+        addresses are left out.
 
         Args:
             key: add the encryption key. Then the text is a secret.
@@ -290,12 +290,12 @@ class ReliableChannel(TypedChannel[bytes]):
 
     @property
     def has_node(self) -> bool:
-        """Whether a node or a transport was given; without one, only channels of this process
-        hear each other."""
+        """True if a node or a transport was given. Without one, only channels of this process hear
+        each other."""
         return bool(self._nodes) or self._given_transport is not None
 
     async def open(self) -> None:
-        """Connect, subscribe and start; `async with` calls it.
+        """Connect, subscribe and start. `async with` calls it.
 
         Any task may open and close a channel, in any order with others, and inside a time limit.
 
@@ -366,7 +366,7 @@ class ReliableChannel(TypedChannel[bytes]):
                 self._is_open = False
 
     async def aclose(self) -> None:
-        """Hand the transport what was accepted, then stop everything; twice does nothing.
+        """Publish accepted messages, then stop everything. A second call does nothing.
 
         What the transport does not take within 2 s becomes `send_failed`.
 
@@ -431,7 +431,7 @@ class ReliableChannel(TypedChannel[bytes]):
         """Never called: `__enter__` raises."""
 
     async def cancel(self, request: Request) -> bool:
-        """Stop publishing and retrying a request; return whether it was pending.
+        """Stop publishing and retrying a request, and return True if it was pending.
 
         `send_failed` reports it. A message that was published cannot be called back, and every
         message stays in the log: later ones refer to it, and peers that request it get it.
@@ -447,7 +447,7 @@ class ReliableChannel(TypedChannel[bytes]):
         return was_pending
 
     async def send_ephemeral(self, payload: bytes) -> str:
-        """Send a message without any promise, such as "is typing"; return its message id.
+        """Send a message without any promise, such as "is typing", and return its id.
 
         Raises:
             EmptyContent, ContentTooLong, ChannelClosed: as `send`.
@@ -463,17 +463,17 @@ class ReliableChannel(TypedChannel[bytes]):
                 async for event in events:
                     ...
 
-        A plain `async for event in channel.events()` does the same. `async with` closes the reader
-        also where you leave the loop early; without it a reader that you keep counts as slow.
+        A plain `async for event in channel.events()` does the same. `async with` also closes the
+        reader if you leave the loop early. Otherwise a reader that you keep counts as slow.
 
-        Each reader gets every event from this call on, and first those that no reader has read. A
-        slow reader never stops the channel: more than `limits.events` events behind, it gets
-        one `EventsMissed` with the number of events that it does not get, and continues with
-        messages and reports from the log (up to the newest 100,000).
+        Each reader receives every event from this call on, and first the events that no reader has
+        read. A slow reader never stops the channel. If it is more than `limits.events` events
+        behind, it receives one `EventsMissed` with their number. Then it continues with messages
+        and reports from the log (up to the newest 100,000).
 
-        With `state`, asking for the next event confirms the one before. Messages and reports that
-        are not confirmed are emitted again after a restart, messages as `redelivered`. A reader
-        with `confirm=False` confirms nothing: to watch only, or to call `confirm` yourself.
+        With `state`, asking for the next event confirms the previous one. Unconfirmed messages and
+        reports are emitted again after a restart, messages as `redelivered`. A reader with
+        `confirm=False` confirms nothing: to watch only, or to call `confirm` yourself.
 
         Raises:
             ChannelClosed: the channel was never opened.
@@ -489,11 +489,11 @@ class ReliableChannel(TypedChannel[bytes]):
                 async for event in follower:
                     ...
 
-        A message is in the snapshot or comes as an event: without a gap, and never in both. With
-        `own`, a message that the application itself sends comes as a `MessageReceived`, too, in
-        place of `SendingMessage`; without it, own messages are in the snapshot only. A follower
-        confirms nothing, and takes no events away from `events()`. Like every reader, it gets
-        `EventsMissed` when it is too slow: then follow again.
+        A message is in the snapshot or comes as an event, without a gap and never in both. With
+        `own`, own messages are emitted as `MessageReceived`, in place of `SendingMessage`.
+        Otherwise own messages are only in the snapshot. A follower confirms nothing, and takes no
+        events away from `events()`. Like every reader, it receives `EventsMissed` if it is too
+        slow: then follow again.
 
         Raises:
             ChannelClosed: the channel was never opened.
@@ -503,8 +503,8 @@ class ReliableChannel(TypedChannel[bytes]):
     async def confirm(self, event: AnyEvent) -> None:
         """Confirm that an event was handled, so that it is not emitted again after a restart.
 
-        Returns when the confirmation is on disk. For events of `events(confirm=False)`; does
-        nothing without `state`, and for events that are never emitted again.
+        Returns when the confirmation is on disk. It is for events of `events(confirm=False)`. It
+        does nothing without `state`, and for events that are never emitted again.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -512,15 +512,15 @@ class ReliableChannel(TypedChannel[bytes]):
         await self._opened().confirm(event)
 
     def explain(self, message_id: str) -> Explanation:
-        """Return what became of a message, and why it was late; never raises for the id.
+        """Return the history of a message, and why it was late. Never raises for the id.
 
             explained = channel.explain(event.message_id)  # of a MessageReceived
             if (explained.late_ms or 0) > 5_000:
                 print(explained.sentence)
 
-        That is when the message was noticed as missing and through which message, the repair
-        requests and Store queries for it, and how it arrived. The newest 1,000 messages are
-        remembered, since the channel was opened.
+        The history lists when and how the message was noticed as missing, each request and query,
+        and its arrival. The newest 1,000 messages since the opening are
+        remembered.
 
         Raises:
             ChannelClosed: the channel was never opened.
@@ -528,12 +528,13 @@ class ReliableChannel(TypedChannel[bytes]):
         return self._used().explain(message_id)
 
     def explain_budget(self) -> Budget:
-        """The state of the rate limit: what is left, what waits, and until when."""
+        """Return the state of the rate limit: the remaining budget, waiting messages, and the end
+        of the epoch."""
         return self._used().explain_budget()
 
     @property
     def sync_status(self) -> SyncStatus:
-        """Whether this participant has all messages it knows of, with counts."""
+        """Completeness of this participant's log, with counts."""
         return self._used().sync_status.current()
 
     def sync_status_changes(self) -> AsyncIterator[SyncStatus]:
@@ -550,11 +551,12 @@ class ReliableChannel(TypedChannel[bytes]):
         return self._used().log(last)
 
     def log_digest(self) -> str:
-        """Hex sha256 of the log; equal for participants that know the same messages."""
+        """Return the hex sha256 of the log, which is equal for participants with the same
+        messages."""
         return self._used().engine.core.log.digest()
 
     def statistics(self) -> ChannelStatistics:
-        """A snapshot of counters and buffers."""
+        """Return a snapshot of counters and buffers."""
         return self._used().statistics()
 
     def participants(self) -> tuple[Participant, ...]:
@@ -569,7 +571,7 @@ class ReliableChannel(TypedChannel[bytes]):
         return self._conversing().presence.participants()
 
     def health(self) -> ChannelHealth:
-        """Whether the channel works at this moment, and why not. Never raises.
+        """Return the health of the channel at this moment, with reasons. Never raises.
 
         `reliable_channel.health_server.serve_health` serves it to probes.
         """

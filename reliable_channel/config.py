@@ -1,8 +1,8 @@
 """Settings from a TOML file and from the environment, under the names of the arguments.
 
 `retry_interval_ms=5000` in a program is `RELIABLE_CHANNEL_RETRY_INTERVAL_MS=5000` in the
-environment, `retry_interval_ms = 5000` in the table `[channel]` of a file, and
-`--retry-interval-ms 5000` on the command line. `limits=Limits(events=50)` is
+environment. In the table `[channel]` of a file it is `retry_interval_ms = 5000`. On the command
+line it is `--retry-interval-ms 5000`. `limits=Limits(events=50)` is
 `RELIABLE_CHANNEL_LIMITS_EVENTS=50`, `events = 50` in the table `[channel.limits]`, and
 `--limits-events 50`. An argument or flag overrides the environment, the environment overrides the
 file, and the file overrides the preset.
@@ -66,7 +66,7 @@ SETTINGS: Final[Mapping[str, Setting]] = dict(_declared_settings())
 
 
 def nested(settings: Mapping[str, object]) -> dict[str, Any]:
-    """Return keyword arguments of a channel; flat names of a group's options become its mapping."""
+    """Return keyword arguments of a channel. Flat names of a group's options become its mapping."""
     found: dict[str, Any] = {}
     for name, value in settings.items():
         one = SETTINGS.get(name)
@@ -176,7 +176,7 @@ def settings(
     *,
     has_tables: bool = False,
 ) -> dict[str, Any]:
-    """Return one table of the file; nothing if no file is named.
+    """Return one table of the file (empty if no file is named).
 
     With `has_tables`, tables in it can have any name.
 
@@ -202,7 +202,7 @@ def settings(
 
 
 def from_text(name: str, text: str, where: str) -> Any:
-    """Return the value of a channel's argument from its text; addresses are separated by spaces.
+    """Return the value of a channel's argument from its text. Spaces separate addresses.
 
     Raises:
         ValueError: the text is not a value of the argument's kind.

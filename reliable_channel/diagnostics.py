@@ -59,7 +59,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SegmentDiscarded:
-    """A segment was dropped; the rest of its message may still arrive."""
+    """A segment was dropped. The rest of its message may still arrive."""
 
     wire_name: ClassVar[str] = "segment_discarded"
     sender_id: str
@@ -73,13 +73,13 @@ class TransportDegraded:
 
     wire_name: ClassVar[str] = "transport_degraded"
     component: str
-    """`send`, `receive` or `store`."""
+    """Component that fails: `send`, `receive` or `store`."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class TransportRecovered:
-    """A degraded component works again; missed messages are being fetched."""
+    """A degraded component works again. The channel fetches missed messages."""
 
     wire_name: ClassVar[str] = "transport_recovered"
     component: str
@@ -88,10 +88,10 @@ class TransportRecovered:
 
 @dataclass(frozen=True, slots=True)
 class JournalDegraded:
-    """The journal file cannot be written, as on a full disk; the channel goes on without it.
+    """The journal file cannot be written, as on a full disk. The channel continues without it.
 
-    Every later line is tried again. Once one is written, a line `journal_gap` before it names what
-    the journal lacks.
+    Every later line is tried again. After the first success, a line `journal_gap` names the missing
+    part.
     """
 
     wire_name: ClassVar[str] = "journal_degraded"
@@ -103,11 +103,10 @@ TopicHealth = Literal["sufficiently_healthy", "minimally_healthy", "unhealthy"]
 
 @dataclass(frozen=True, slots=True)
 class TopicHealthChanged:
-    """The number of nodes through which messages of the topic arrive has changed its class.
+    """The number of nodes that deliver messages of the topic changed its class.
 
-    `sufficiently_healthy`: through `redundancy` nodes or all; `minimally_healthy`: through fewer;
-    `unhealthy`: through none, because no node answers, or the subscription is silent while Store
-    has messages.
+    `sufficiently_healthy`: `redundancy` nodes, or all. `minimally_healthy`: fewer nodes.
+    `unhealthy`: no node answers, or the subscription is silent while Store has messages.
     """
 
     wire_name: ClassVar[str] = "topic_health_changed"
@@ -120,43 +119,42 @@ NodeState = Literal["healthy", "failing", "unsubscribed"]
 
 @dataclass(frozen=True, slots=True)
 class NodeHealth:
-    """The state of one of a transport's nodes."""
+    """State of one of a transport's nodes."""
 
     address: str
     state: NodeState
-    """`healthy`; `failing` at sending or Store; `unsubscribed`, so that nothing arrives."""
+    """`healthy`, `failing` (sending or Store fails) or `unsubscribed` (no messages arrive)."""
     last_error: str
-    """Empty if there was none."""
+    """Last error of the node (empty if there was none)."""
     for_ms: int
-    """How long the state has lasted."""
+    """Duration of the state (ms)."""
     mislabelled: int = 0
-    """Messages from it that were not requested, or not under their hash."""
+    """Messages of the node that were not requested, or had a wrong hash."""
     api: str = ""
-    """The API through which it is used: `relay`, `filter` (with light push), or `messaging`; empty
-    where there is no choice, and before the node answers."""
+    """API in use: `relay`, `filter` (with light push), or `messaging`. Empty without a choice, and
+    before the node answers."""
 
     @property
     def is_away(self) -> bool:
-        """Whether nothing arrives through it; a node that was not tried yet is not away."""
+        """True if no message arrives through the node. False before the first attempt."""
         return self.state == "unsubscribed" and bool(self.last_error)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeHealthChanged:
-    """The state of one of the channel's nodes changed; the other nodes replace a failing one."""
+    """The state of one of the channel's nodes changed. The other nodes replace a failing node."""
 
     wire_name: ClassVar[str] = "node_health_changed"
     address: str
     state: NodeState
-    """`healthy`; `failing` at sending or Store; `unsubscribed`, so that nothing arrives through
-    it."""
+    """`healthy`, `failing` (sending or Store fails) or `unsubscribed` (no messages arrive)."""
     reason: str
-    """Its last error; empty if it is healthy."""
+    """Last error of the node (empty if it is healthy)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObserverSetAside:
-    """A plugin's observer failed; it gets no more events of this channel."""
+    """A plugin's observer failed. It receives no more events of this channel."""
 
     wire_name: ClassVar[str] = "observer_set_aside"
     plugin: str
@@ -185,7 +183,7 @@ class ReaderFellBehind:
     wire_name: ClassVar[str] = "reader_fell_behind"
     readers: int
     unread: int
-    """Events that the slowest of them has not read."""
+    """Unread events of the slowest reader."""
 
 
 @dataclass(frozen=True, slots=True)

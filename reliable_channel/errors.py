@@ -94,19 +94,19 @@ class ChannelClosed(ReliableChannelError):
 
 
 class LeftOutOfOrder(ReliableChannelError):
-    """A block of `async with` was not left last; the channel is open as before."""
+    """A block of `async with` was not left last. The channel stays open."""
 
 
 class ChannelUnavailable(ReliableChannelError):
-    """The channel could not be opened; the cause says which call to the node failed and why."""
+    """The channel could not be opened. The cause names the failed call to the node."""
 
 
 class OutOfResources(ChannelUnavailable):
-    """This machine has no file descriptor or no disk space left; the text names the limit."""
+    """This machine has no file descriptor or no disk space left. The text names the limit."""
 
 
 class SettingsError(ReliableChannelError, ValueError):
-    """A setting of the environment or of a file is wrong; the text names it and its place.
+    """A setting of the environment or of a file is wrong. The text names the setting and its place.
 
     `run` prints the text instead of a traceback, and ends the program with exit status 2.
     """
@@ -123,7 +123,7 @@ class StateError(ReliableChannelError):
     """Root of what state stores raise."""
 
     retryable = False
-    """Whether the same call may succeed later."""
+    """True if the same call may succeed later."""
 
 
 class StateUnavailable(StateError):

@@ -1,6 +1,6 @@
 """Events of a channel that an application needs, and the union of all.
 
-`reliable_channel.diagnostics` has the others. All are frozen dataclasses with a `wire_name`;
+`reliable_channel.diagnostics` has the others. All are frozen dataclasses with a `wire_name`.
 `record` returns the form that journals and `peer` write.
 """
 
@@ -59,7 +59,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SendingMessage:
-    """A message was accepted; from now on it is delivered, or an event reports its failure."""
+    """An own message was accepted. From now on it is delivered, or an event reports its failure."""
 
     wire_name: ClassVar[str] = "sending_message"
     message_id: str
@@ -68,21 +68,20 @@ class SendingMessage:
 
 @dataclass(frozen=True, slots=True)
 class MessageSent:
-    """A message was published. No peer is known to have it yet."""
+    """An own message was published. No peer is known to have it yet."""
 
     wire_name: ClassVar[str] = "message_sent"
     message_id: str
     request_id: str
     message_hash: bytes
-    """The Waku message hash, its retrieval hint; of several segments, that of the last one
-    published."""
+    """Waku message hash and retrieval hint (of several segments, that of the last one)."""
     message_ids: tuple[str, ...] = ()
-    """The ids of all segments; the first one names the message in other events."""
+    """Ids of all segments. The first id names the message in other events."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageStored:
-    """Store has an own message, so participants that join later can fetch it.
+    """Store returned an own message, so participants that join later can fetch it.
 
     Emitted once for each message, and for each segment of a long one.
     """
@@ -94,20 +93,20 @@ class MessageStored:
 
 @dataclass(frozen=True, slots=True)
 class SendProgress:
-    """One more segment of a long message was published, or acknowledged."""
+    """A further segment of an own long message was published or acknowledged."""
 
     wire_name: ClassVar[str] = "send_progress"
     message_id: str
     request_id: str
     state: str
-    """`sent` or `acknowledged`."""
+    """Progress of the segment: `sent` or `acknowledged`."""
     chunks: int
     total_chunks: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiveProgress:
-    """One more segment of a peer's long message arrived."""
+    """A further segment of a peer's long message arrived."""
 
     wire_name: ClassVar[str] = "receive_progress"
     sender_id: str
@@ -125,16 +124,17 @@ class PayloadDropped:
     sender_id: str
     payload_hash: bytes
     reason: str
-    """`expired`, `evicted`, `hash_mismatch` or `malformed`."""
+    """Reason for the drop: `expired`, `evicted`, `hash_mismatch` or `malformed`."""
     chunks: int
     total_chunks: int
 
 
 @dataclass(frozen=True, slots=True)
 class SendFailed:
-    """The transport refused a message permanently, or you cancelled it; it is not sent again.
+    """The transport refused a message permanently, or you cancelled it. The message is not sent
+    again.
 
-    It stays in the log. Later messages refer to it, and peers that request it get it.
+    The message stays in the log. Later messages refer to it, and peers that request it receive it.
     """
 
     wire_name: ClassVar[str] = "send_failed"
@@ -147,14 +147,14 @@ class SendFailed:
 class RateLimitReached:
     """The rate limit of this epoch is spent, except for a reserve.
 
-    Waiting messages are sent when the epoch ends. Emitted once an epoch;
-    `channel.explain_budget()` has details.
+    Waiting messages are sent when the epoch ends. Emitted once an epoch. `channel.explain_budget()`
+    returns details.
     """
 
     wire_name: ClassVar[str] = "rate_limit_reached"
     epoch_ends_at_ms: int
     waiting: int
-    """Messages that wait."""
+    """Messages that wait for the next epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +164,12 @@ class EphemeralDropped:
     wire_name: ClassVar[str] = "ephemeral_dropped"
     message_id: str
     reason: str
-    """`rate_limit_approached` or `rate_limit_reached`."""
+    """Reason for the drop: `rate_limit_approached` or `rate_limit_reached`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateDegraded:
-    """The channel's state cannot be written; the channel continues in memory.
+    """The channel's state cannot be written. The channel continues in memory.
 
     Data at risk is lost if the process ends before the state can be written again.
     """
@@ -177,34 +177,34 @@ class StateDegraded:
     wire_name: ClassVar[str] = "state_degraded"
     reason: str
     at_risk: int
-    """Messages and rows of state that were not written when this was emitted."""
+    """Messages and rows of state that are not written yet."""
     retryable: bool
-    """Whether writing is tried again; a damaged file is not written any more."""
+    """True if the write is retried. A damaged file is not written any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateRecovered:
-    """The channel's state is written again, with all that was at risk."""
+    """The channel's state is written again, including all data at risk."""
 
     wire_name: ClassVar[str] = "state_recovered"
     outage_ms: int
     given_up: int
-    """Log entries that were evicted from memory meanwhile, and were not written."""
+    """Log entries that were evicted from memory in the meantime and never written."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateRolledBack:
     """The channel's state lacks data that was written to it.
 
-    The channel starts from the data that is there; missing idempotency keys and confirmations are
+    The channel starts from the existing data. Missing idempotency keys and confirmations are
     forgotten.
     """
 
     wire_name: ClassVar[str] = "state_rolled_back"
     reason: str
-    """Which file, and what may have happened to it."""
+    """File concerned, and the probable cause."""
     missing_writes: int | None
-    """Transactions that are missing; None if the number is unknown."""
+    """Number of missing transactions (None if unknown)."""
 
 
 ConnectionStatus = Literal["connected", "partially_connected", "disconnected"]
@@ -212,7 +212,10 @@ ConnectionStatus = Literal["connected", "partially_connected", "disconnected"]
 
 @dataclass(frozen=True, slots=True)
 class ConnectionStatusChanged:
-    """Sending, receiving and Store all work (`connected`), or only some of them, or none."""
+    """The status of the connection changed.
+
+    `connected`: sending, receiving and Store work. `partially_connected`: some of them work.
+    `disconnected`: none works."""
 
     wire_name: ClassVar[str] = "connection_status_changed"
     status: ConnectionStatus
@@ -229,25 +232,26 @@ class EventsMissed:
     wire_name: ClassVar[str] = "events_missed"
     count: int
     messages: int
-    """Messages and reports among them. 0 unless the reader is more than 100,000 of them behind:
-    then read `channel.log()`, or start again with `channel.follow()`."""
+    """Missed messages and reports. More than 0 only if the reader is 100,000 of them behind: then
+    read `channel.log()`, or start again with `channel.follow()`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerLate:
-    """An answer to an own question came after its `ask` had ended, or in a later run."""
+    """An answer to an own question arrived after its `ask` had ended, or in a later run."""
 
     wire_name: ClassVar[str] = "answer_late"
     message_id: str
     sender_id: str
     question_id: bytes
     content: bytes
-    """The answer."""
+    """Bytes that the answer contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionDropped:
-    """Too many questions wait to be answered. With `state` this one comes again after a restart."""
+    """A question was dropped, because too many wait for an answer. With `state` it is emitted again
+    after a restart."""
 
     wire_name: ClassVar[str] = "question_dropped"
     message_id: str
@@ -266,19 +270,19 @@ class MessageUndecodable:
 
 @dataclass(frozen=True, slots=True)
 class ParticipantSeen:
-    """A participant was heard for the first time, or again after it was silent."""
+    """A participant was heard for the first time, or again after a silence."""
 
     wire_name: ClassVar[str] = "participant_seen"
     sender_id: str
     heard_by: str
-    """`message`, `ephemeral`, `sync`, `repair_request` or `reconciliation`."""
+    """Kind of message: `message`, `ephemeral`, `sync`, `repair_request` or `reconciliation`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParticipantSilent:
     """A participant was not heard for so long that it is probably away.
 
-    That is seven times as long as sync messages of a participant are apart on average.
+    The threshold is seven times the mean interval between sync messages of a participant.
     """
 
     wire_name: ClassVar[str] = "participant_silent"
@@ -315,7 +319,7 @@ Event = (
 )
 """Events that an application needs."""
 AnyEvent = Event | Diagnostic
-"""Everything that a channel emits."""
+"""Union of all events that a channel emits."""
 
 _HEX_FIELDS = frozenset({"message_hash", "payload_hash", "question_id", "retrieval_hint"})
 

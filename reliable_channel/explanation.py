@@ -16,13 +16,13 @@ LATE_MS: Final = 1_000
 WAITED_MS: Final = 100
 """A message that waited longer for others was late because of them."""
 MAX_NAMED: Final = 3
-"""Messages that a sentence names; of more it has the number."""
+"""Messages that a sentence names. Of more, it gives the number."""
 SHORT_ID: Final = 8
 """Characters of an id in a sentence."""
 
 
 class Way(Enum):
-    """How a message arrived."""
+    """Path by which a message arrived."""
 
     FIRST_COPY = "first_copy"
     """As it was first published, which its id proves."""
@@ -34,7 +34,7 @@ class Way(Enum):
     RECONCILIATION = "reconciliation"
     """In a broadcast of another participant that repairs a difference of logs."""
     LIVE = "live"
-    """From the network; its id does not show which copy came."""
+    """From the network. The id does not show which copy came."""
 
 
 class RequestSeen(NamedTuple):
@@ -48,12 +48,12 @@ class StoreSearch(NamedTuple):
     """A query to Store for the message."""
 
     at_ms: int
-    """When Store answered, or failed."""
+    """Time of the answer, or of the failure."""
     by: str
-    """`hint` or `time`."""
+    """Kind of query: `hint` or `time`."""
     took_ms: int
     outcome: str
-    """`found`, `not found` or `failed`."""
+    """Result of the query: `found`, `not found` or `failed`."""
 
 
 class Dispatch(NamedTuple):
@@ -66,18 +66,18 @@ class Dispatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What a participant knows of one message. Times are by its clock, but for `sent_ms`."""
+    """History of one message at one participant. Times are by its clock, except `sent_ms`."""
 
     message_id: str
     participant_id: str
     """The participant that this is about."""
     at_ms: int
-    """When it was asked for."""
+    """Time of the request for an explanation."""
     sender_id: str | None = None
     sent_ms: int | None = None
-    """When its sender made it, by the sender's clock."""
+    """Time of sending, by the sender's clock."""
     noticed_ms: int | None = None
-    """When another message referred to it and it had not arrived."""
+    """Time at which another message referred to the missing one."""
     noticed_through: str = ""
     """The id of that message."""
     noticed_from: str = ""
@@ -89,31 +89,31 @@ class Explanation:
     arrived_ms: int | None = None
     way: Way | None = None
     answered_by: str = ""
-    """The participant whose reconciliation brought it; repair answers name none."""
+    """Participant that reconciled its log. Repair answers name no participant."""
     waited_for: tuple[str, ...] = ()
-    """What it waited for after its arrival, as far as that is known: ids, cut short to 8
-    characters, and where known their senders."""
+    """Dependencies that it waited for after its arrival, if known: ids of 8 characters, with
+    senders if known."""
     logged_ms: int | None = None
-    """When it entered the log."""
+    """Time at which it entered the log."""
     lost_ms: int | None = None
-    """When it was declared lost."""
+    """Time at which it was declared lost."""
     dispatches: tuple[Dispatch, ...] = ()
-    """Of an own message, the oldest 16."""
+    """Acknowledgements of an own message (the oldest 16)."""
     acknowledged_ms: int | None = None
     acknowledged_by: str = ""
     failure: str = ""
     """Why an own message will not be sent any more."""
     in_log: bool = False
-    """Whether it is in the log now."""
+    """True if it is in the log now."""
 
     @property
     def is_own(self) -> bool:
-        """Whether this participant sent it."""
+        """True if this participant sent it."""
         return self.sender_id == self.participant_id
 
     @property
     def late_ms(self) -> int | None:
-        """How long after it was sent it entered the log of another participant."""
+        """Time from sending to the log of this participant (ms)."""
         if self.is_own or self.logged_ms is None or self.sent_ms is None:
             return None
         return self.logged_ms - self.sent_ms
@@ -125,11 +125,11 @@ class Explanation:
 
     @property
     def steps(self) -> tuple[tuple[int, str], ...]:
-        """What happened, in order of time: milliseconds since 1970, and words."""
+        """Return the history in order of time (ms since 1970), in words."""
         return tuple(sorted(self._steps()))
 
     def to_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the same as plain values for JSON."""
         return {
             **asdict(self),
             "way": None if self.way is None else self.way.value,

@@ -14,18 +14,18 @@ __all__ = ["ChannelHealth"]
 
 @dataclass(frozen=True, slots=True)
 class ChannelHealth:
-    """Whether a channel works at this moment, and why not."""
+    """Health of a channel at this moment, with reasons."""
 
     channel_id: str
     sender_id: str
     live: bool
-    """Whether its tasks run. If not, start it again."""
+    """True if its tasks run. Otherwise start it again."""
     ready: bool
-    """Whether it can send and receive now. If not, wait: the channel recovers without help."""
+    """True if it can send and receive now. Otherwise wait: the channel recovers without help."""
     problems: tuple[str, ...] = ()
     """Why it is not live or not ready."""
     warnings: tuple[str, ...] = ()
-    """What works worse than it should, or needs attention."""
+    """Degraded parts, and parts that need attention."""
     connection: ConnectionStatus = "disconnected"
     topic: TopicHealth = "unhealthy"
     sync: str = "synced"
@@ -41,5 +41,5 @@ class ChannelHealth:
     nodes: tuple[NodeHealth, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain values for JSON."""
+        """Return the same as plain values for JSON."""
         return asdict(self)

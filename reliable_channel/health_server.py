@@ -19,7 +19,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import anyio
 from anyio.abc import Listener, SocketStream
@@ -55,7 +55,7 @@ class HasHealth(Protocol):
     """A `ReliableChannel`, or an object of yours."""
 
     def health(self) -> ChannelHealth:
-        """Whether it works."""
+        """Return its health, with reasons."""
         ...
 
 
@@ -67,12 +67,12 @@ async def serve_health(
     allow_hosts: Collection[str] = (),
     task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the health of channels until it is cancelled; of a hub, all channels that are open.
+    """Serve the health of channels, or of a hub's open channels, until cancelled.
 
         async with ReliableChannel(…) as channel, anyio.create_task_group() as tasks:
             await tasks.start(partial(serve_health, channel, port=8080))
 
-    `tasks.start` returns the port; `port=0` takes a free one. `pages` are other paths, each with a
+    `tasks.start` returns the port. `port=0` takes a free one. `pages` are other paths, each with a
     function that returns the text to serve, such as `{"/metrics": prometheus_text}`. `allow_hosts`
     are names with a dot by which probes call this server, such as `bot.example`.
 
@@ -137,7 +137,7 @@ async def serve_requests(
 
 
 def health_of(sources: Iterable["HasHealth | ChannelHub"]) -> dict[str, Any]:
-    """The health of several channels as plain values for JSON."""
+    """Return the health of several channels as plain values for JSON."""
     found = [one.health() for source in sources for one in _channels(source)]
     return {
         "live": all(one.live for one in found),
@@ -147,10 +147,8 @@ def health_of(sources: Iterable["HasHealth | ChannelHub"]) -> dict[str, Any]:
 
 
 def _channels(source: "HasHealth | ChannelHub") -> Iterator[HasHealth]:
-    if hasattr(source, "health"):
-        yield source
-    else:
-        yield from source.channels
+    hub = cast("ChannelHub", source)
+    yield from (cast("HasHealth", source),) if hasattr(source, "health") else hub.channels
 
 
 async def _head(stream: SocketStream) -> bytes:

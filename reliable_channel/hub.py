@@ -58,7 +58,7 @@ class HubChannelArguments(OptionValues, total=False):
 
 
 class ChannelHub:
-    """One node or several, shared by channels, with one subscription for each content topic.
+    """Nodes that several channels share, with one subscription for each content topic.
 
         async with ChannelHub("http://127.0.0.1:8645") as hub:
             async with hub.channel(channel_id="ops", sender_id="bot", content_topic=topic) as ops:
@@ -113,10 +113,10 @@ class ChannelHub:
     def channel(
         self, *, channel_id: str, sender_id: str, **keywords: Unpack[HubChannelArguments]
     ) -> ReliableChannel:
-        """Return a channel through this hub; takes the arguments of `ReliableChannel`.
+        """Return a channel through this hub. Takes the arguments of `ReliableChannel`.
 
         An error inside it, such as one of a plugin, is logged and raised where its `async with`
-        ends; the other channels go on.
+        ends. The other channels continue.
         """
         if "redundancy" in keywords:
             raise TypeError("`redundancy` is one for all channels; give it to the hub")
@@ -191,7 +191,7 @@ class ChannelHub:
 def channel_of(
     data: bytes, profiles: Collection[WireProfile] = tuple(PROFILES.values())
 ) -> str | None:
-    """Return the channel of an SDS message; None if no dialect reads it, or several differ."""
+    """Return the channel of an SDS message (None if no dialect reads it, or several differ)."""
     channels = set[str]()
     for profile in profiles:
         try:

@@ -1,8 +1,8 @@
 """The options of a channel: keyword arguments of `ReliableChannel`, flags, and settings of a file.
 
 Each is declared once: those of the core in `sds/options.py`, the others here. Names and defaults
-are those of the Reliable Channel API as js-waku has it, where it has them. Four options are groups:
-`bloom`, `limits`, `rate_limit` and `repair`. A text gives one of a group under its flat name:
+are those of js-waku's Reliable Channel API where it defines them. Four options are groups: `bloom`,
+`limits`, `rate_limit` and `repair`. In texts, an option of a group has a flat name:
 `repair.t_min_ms` is `repair_t_min_ms`.
 """
 
@@ -103,12 +103,13 @@ def _is_marker(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelOptions:
-    """How a channel behaves. Every value is checked at construction.
+    """Options of a channel. Every value is checked at construction.
 
-    `UNSET` stands for the default of the `wire_profile` or `network`; `resolved` puts it in.
+    `UNSET` stands for the default of the `wire_profile` or `network`. `resolved` fills in the
+    values.
 
     Raises:
-        ValueError: a value that is not allowed; the text names the option and what is.
+        ValueError: a value is not allowed.
     """
 
     sync_min_interval_ms: Annotated[int | UnsetType, _OF_CORE] = UNSET
@@ -116,47 +117,44 @@ class ChannelOptions:
     possibly_acknowledged_retry_interval_ms: Annotated[int, _OF_CORE] = 60_000
     max_retry_attempts: Annotated[int, _OF_CORE] = 10
     retrieve_frequency_ms: Annotated[
-        int, Bound(1), Doc("Interval at which Store is asked for missing messages.")
+        int, Bound(1), Doc("Polling interval for missing messages at the Store node.")
     ] = 10_000
     retrieval_strategy: Annotated[
         RetrievalStrategy,
         _named(REPAIR_POLICIES, "a policy"),
-        Doc("""Where missing messages come from: `store-only`, other participants
-        (`sds-r-only`), `both`, `none`, `adaptive`, which is `both` without what did not help
-        lately, or `prompt`, which asks Store soon and others where it does not help. Also the
-        name of a policy that a plugin registers, or a `reliable_channel.spi.RepairPolicy`."""),
+        Doc("""Sources of missing messages: `store-only`, `sds-r-only` (other participants), `both`
+        or `none`. `adaptive` is `both` with fewer queries of the kinds that recently failed.
+        `prompt` queries Store at once and asks participants if Store fails. Also the name of a
+        plugin's policy, or a `reliable_channel.spi.RepairPolicy`."""),
     ] = "both"
     history: Annotated[
         HistoryName,
-        Doc("""Earlier messages that a joining participant fetches: `all` that Store has, those
-        `since` `history_since_ms`, or `none`. Other earlier messages neither block it nor
-        count as lost."""),
+        Doc("""Earlier messages that a joining participant fetches from Store: `all`, `since` (from
+        `history_since_ms` on) or `none`. Messages before that point are ignored."""),
     ] = "all"
     history_since_ms: Annotated[
         int,
         Bound(0),
-        Doc("""Start of the history that is asked for with `history="since"`, in milliseconds
-        since 1970."""),
+        Doc("""Start of the history for `history="since"` (ms since 1970)."""),
     ] = 0
     query_on_connect: Annotated[
-        bool, Doc("Ask Store for missed messages each time a node is reached.")
+        bool, Doc("Query Store for missed messages after each connection to a node.")
     ] = True
     query_on_connect_window_ms: Annotated[
-        int, Bound(1), Doc("How far back the first query of `query_on_connect` goes.")
+        int, Bound(1), Doc("Time span of the first query of `query_on_connect`.")
     ] = 30 * DAY_MS
     redundancy: Annotated[
         int,
         Bound(1),
         Unit("nodes"),
-        Doc("""With several nodes: how many take each message at once, and how many must bring
-        messages of the channel's topic to be `sufficiently_healthy`."""),
+        Doc("""Nodes that publish each message at once. The topic is `sufficiently_healthy` if as
+        many nodes deliver its messages."""),
     ] = 2
     confirm_interval_ms: Annotated[
         int,
         Bound(0),
-        Doc("""Interval at which Store is asked whether it has sent messages, and messages that
-        were not received; 0 for never. A message is sent again if two queries do not find it
-        and it is not acknowledged."""),
+        Doc("""Polling interval for own messages and missed messages at the Store node (0: never).
+        An unacknowledged message is sent again if two queries do not find it."""),
     ] = 60_000
     sweep_in_buf_interval_ms: Annotated[int, _OF_CORE] = 5_000
     timeout_for_lost_messages_ms: Annotated[int, _OF_CORE] = 300_000
@@ -168,8 +166,8 @@ class ChannelOptions:
     ] = UNSET
     repair: Annotated[
         RepairOptions | Mapping[str, int] | UnsetType,
-        Doc("""Repair by other participants, SDS-R (`RepairOptions`), or a mapping of some of
-        its options: the others stay as preset and wire profile have them."""),
+        Doc("""Repair by other participants, SDS-R (`RepairOptions`), or a mapping of some of its
+        options. The other options keep the values of preset and wire profile."""),
     ] = UNSET
     self_tuning: Annotated[bool, _OF_CORE] = False
     max_lamport_ahead_ms: Annotated[int | UnsetType, _OF_CORE] = UNSET
@@ -177,38 +175,36 @@ class ChannelOptions:
     limits: Annotated[Limits, Doc("Limits of buffers and payloads (`Limits`).")] = Limits()
     on_state_failure: Annotated[
         StateFailure,
-        Doc("""What `send` does while the state cannot be written, as on a full disk: `raise`
-        `StateUnavailable` and send nothing, or `accept` the message in memory, where it is
-        lost if the process ends before the state can be written again."""),
+        Doc("""Reaction of `send` while the state cannot be written, as on a full disk. `raise`
+        raises `StateUnavailable` and sends nothing. `accept` accepts the message in memory, where
+        it is lost if the process ends first."""),
     ] = "raise"
     wire_profile: Annotated[
         WireProfileName,
         _named(PROFILES, "a WireProfile", WireProfile),
-        Doc("""The dialect that is sent: `spec` for js-waku, `nim` for nim-sds (status-go,
-        logos-delivery), or one that a plugin registers. The first two are always understood.
-        It brings the defaults of its family: of `nim` `causal_history_size=10`,
-        `repair.t_max_ms=300_000`, `max_lamport_ahead_ms` of 365 days and
+        Doc("""Dialect of sent messages: `spec` for js-waku, `nim` for nim-sds (status-go,
+        logos-delivery), or a plugin's. A channel reads `spec` and `nim` in any case. `nim` sets
+        `causal_history_size=10`, `repair.t_max_ms=300_000`, `max_lamport_ahead_ms` to 365 days and
         `sync_min_interval_ms=0`."""),
     ] = "spec"
     segmentation: Annotated[
         SegmentationName,
-        Doc("""How payloads are cut into segments: `none`, one of the layouts for every
-        payload, or as the `profile` has it. `spec` has none. `nim` wraps every payload in a
-        segment, until another participant sends one bare or in another layout: the form heard
-        last is the next one's. A payload beyond a Waku message needs segments, at all
-        participants."""),
+        Doc("""Layout of segments: `none`, a layout for every payload, or `profile` for that of the
+        wire profile. `spec` uses no segments. `nim` wraps every payload until another participant
+        sends another form, and then uses that form. A payload longer than a Waku message needs
+        segments at all participants."""),
     ] = "profile"
     encryption_order: Annotated[
         EncryptionOrder,
-        Doc("""What a given encryption encrypts: whole SDS messages (`sds-then-encrypt`), their
-        contents alone (`encrypt-then-sds`), or as the `profile` has it (both of them whole
-        messages, as published). Must be equal for all participants."""),
+        Doc("""Encrypted part: whole SDS messages (`sds-then-encrypt`), only contents
+        (`encrypt-then-sds`), or `profile` for that of the wire profile (whole messages). Must be
+        equal for all participants."""),
     ] = "profile"
     segment_size_bytes: Annotated[
         int | UnsetType,
         Bound(1),
-        Doc("""Maximum size of an encoded segment; two thirds of what a Waku message takes, for
-        the `network` that is named."""),
+        Doc("""Maximum size of an encoded segment. Default: two thirds of a Waku message of the
+        `network`."""),
     ] = UNSET
     segment_reconstruction_timeout_ms: Annotated[
         int,
@@ -222,68 +218,68 @@ class ChannelOptions:
     retry_policy: Annotated[
         RetryPolicyName,
         _named(("fixed", "doubling"), "a policy"),
-        Doc("""When an unacknowledged message is sent again: `fixed`, as the options say;
-        `doubling`, twice as long each time, up to an hour; the name of a policy that a plugin
-        registers; or a `reliable_channel.spi.RetryPolicy`."""),
+        Doc("""Schedule of retries: `fixed` uses the intervals of the options, `doubling` doubles
+        them each time, up to an hour. Also the name of a plugin's policy, or a
+        `reliable_channel.spi.RetryPolicy`."""),
     ] = "fixed"
     id_function: Annotated[
         IdFunctionName,
         _named(("lip-173", "js-waku"), "a function"),
-        Doc("""Makes the ids of messages, in place of the wire profile's: `lip-173`, `js-waku`,
-        one that a plugin registers, or a function of sender, nanoseconds and content. Only
-        with `lip-173` do receivers notice forged ids."""),
+        Doc("""Function for message ids, instead of the wire profile's: `lip-173`, `js-waku`, a
+        plugin's, or a function of sender, nanoseconds and content. Receivers notice forged ids only
+        with `lip-173`."""),
     ] = None
     content_topic: Annotated[
         str | None,
-        Doc("Content topic of the channel on Waku; made from the channel id if not given."),
+        Doc("Content topic of the channel on Waku. Default: derived from the channel id."),
     ] = None
     pubsub_topic: Annotated[
         str | None,
-        Doc("""Static shard of the channel; autosharding derives it from `cluster_id` and
-        `num_shards` if not given."""),
+        Doc("""Static shard of the channel. Default: autosharding by `cluster_id` and
+        `num_shards`."""),
     ] = None
     cluster_id: Annotated[int, Bound(0, 65_535), Doc("Cluster of the Waku network.")] = 1
     num_shards: Annotated[int, Bound(1, 65_536), Doc("Number of shards of the cluster.")] = 8
     network: Annotated[
         str | None,
-        Doc("""Named network, such as `status.prod`, or a TOML file (docs/light-client.md): gives
-        cluster and shards, and the service peers where no `node` is given."""),
+        Doc("""Named network, such as `status.prod`, or a TOML file (docs/light-client.md). It sets
+        cluster and shards, and the service peers if no `node` is given."""),
     ] = None
     ca_file: Annotated[
         str | Path | None,
-        Doc("""PEM file of the certificates to trust for `wss` peers and `https` nodes, in
-        place of the system's."""),
+        Doc("""PEM file with the trusted certificates for `wss` peers and `https` nodes, instead of
+        the system's."""),
     ] = None
     service: Annotated[
         Service,
-        Doc("""Services of the Waku node to use: `relay`, `light` (light push and filter), or
-        `auto`, which is relay where the node offers it."""),
+        Doc("""Services of the Waku node: `relay`, `light` (light push and filter), or `auto` (relay
+        if the node offers it)."""),
     ] = "auto"
     store_peer: Annotated[
         str | None,
-        Doc("Multiaddress of the Store node that the Waku node asks; nwaku finds one by itself."),
+        Doc("""Multiaddress of the Store node that the Waku node queries. nwaku finds one without
+        it."""),
     ] = None
     wait_for_node: Annotated[
         bool,
-        Doc("""Open although no node answers: the channel accepts messages, emits
-        `transport_degraded` and `node_health_changed`, and starts as soon as a node answers.
-        Otherwise opening raises `ChannelUnavailable`."""),
+        Doc("""Open the channel even if no node answers. The channel accepts messages, emits
+        `transport_degraded` and `node_health_changed`, and starts when a node answers. Otherwise
+        opening raises `ChannelUnavailable`."""),
     ] = False
     require_signatures: Annotated[
         bool,
-        Doc("""Refuse, with `message_rejected`, messages that are not proven to be of their
-        sender. Needs `signing`."""),
+        Doc("""Reject messages without a valid signature of their sender (`message_rejected`). Needs
+        `signing`."""),
     ] = False
     marker: Annotated[
         bytes | None,
         Fits(f"bytes, at most {MAX_MARKER_BYTES}", _is_marker),
-        Doc("""Bytes that are attached to each message as Waku's `meta`. If not given the wire
-        profile decides: `nim` has `b"RELIABLE-CHANNEL-API/1"`, `spec` none; `b""` is none in
-        any case."""),
+        Doc("""Bytes in the field `meta` of each Waku message. Default: `b"RELIABLE-CHANNEL-API/1"`
+        with `nim`, no marker with `spec`. `b""` switches the marker off."""),
     ] = None
     marker_required: Annotated[bool, Doc("Ignore messages without the `marker`.")] = True
     drop_incoming: Annotated[
-        float | None, SHARE, Doc("Share of live messages to throw away, for tests of reliability.")
+        float | None, SHARE, Doc("Share of live messages to drop, for tests of reliability.")
     ] = None
     seed: Annotated[
         int | None, Doc("Seed that makes the random choices of the channel repeatable.")
@@ -304,7 +300,7 @@ class ChannelOptions:
 
     @classmethod
     def of_preset(cls, preset: PresetName, **values: Unpack[OptionValues]) -> Self:
-        """Return the options of a preset; single ones that are given override it.
+        """Return the options of a preset. Given options override the preset.
 
         Raises:
             ValueError: there is no such preset, or a value is not allowed.
@@ -389,37 +385,36 @@ class ChannelOptions:
 
     @property
     def encrypts_contents_alone(self) -> bool:
-        """Whether a given encryption is inside SDS."""
+        """True if a given encryption is inside SDS."""
         if self.encryption_order == "profile":
             return self.profile.encryption_order == "encrypt-then-sds"
         return self.encryption_order == "encrypt-then-sds"
 
     @property
     def proves_copies(self) -> bool:
-        """Whether ids are those of LIP 173, which show which copy of a message arrived."""
+        """True if ids are those of LIP 173, which show which copy of a message arrived."""
         given = self.id_function
         function = self.profile.id_function if given is None else given
         return function in ("lip-173", reliable_channel_id)
 
     @property
     def asks_store(self) -> bool:
-        """Whether Store is used."""
+        """True if the channel queries Store."""
         return self.retrieval_strategy not in WITHOUT_STORE
 
     @property
     def asks_others(self) -> bool:
-        """Whether other participants are asked, and answered (SDS-R)."""
+        """True if the channel sends and answers repair requests (SDS-R)."""
         return self.retrieval_strategy not in WITHOUT_OTHERS
 
     def without_store(self) -> Self:
-        """The same for a network that has no Store: what is missing is asked of other
-        participants alone."""
+        """Return the same for a network without a Store: only other participants repair."""
         if self.retrieval_strategy not in REPAIR_POLICIES:
-            return self  # it is shown that there is none
+            return self  # because its input shows that no Store exists
         return replace(self, retrieval_strategy="sds-r-only" if self.asks_others else "none")
 
     def sds_options(self) -> SdsOptions:
-        """Return the part that the core obeys."""
+        """Return the options of the core."""
         family = self._family()
         repair = _group("repair", self.repair, family.repair)
         return replace(
@@ -455,7 +450,7 @@ GROUPS: Final[Mapping[str, "type[DataclassInstance]"]] = {
 
 
 def close_to(name: str, names: Iterable[str]) -> str:
-    """Return advice for a misspelt name; empty if no name is close."""
+    """Return advice for a misspelt name (empty if no name is close)."""
     from difflib import get_close_matches  # only an error needs it
 
     close = get_close_matches(name, list(names), 1)

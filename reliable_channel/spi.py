@@ -1,13 +1,11 @@
 """Everything that a plugin may import, beside the public names of the package.
 
 The public names are those of `reliable_channel`, `.config`, `.events`, `.diagnostics`, `.errors`,
-`.options`, `.segmentation`, `.sds` and `.sds.declared`, which declares and checks options, also
-those of a plugin. A plugin that uses nothing else works with every version that this one promises
-to be compatible with.
+`.options`, `.segmentation` and `.sds`. `.sds.declared` declares and checks options, also of a
+plugin. A plugin that uses nothing else works with every compatible version.
 `_plugins/hooks.py` is the manual of the hooks, docs/plugins.md the guide.
 
-Names are loaded when they are used, so that a plugin of one hook does not load what it takes to
-fill the others.
+Names are loaded on first use, so that a plugin does not load the modules of other hooks.
 """
 
 from importlib import import_module

@@ -19,15 +19,11 @@ from reliable_channel.transport import Transport, WakuSettings
 from reliable_channel.transport.libp2p import LightTransport
 from reliable_channel.transport.shared_client import ClientKey
 from waku import LightClient, RelayLeaf
-from waku.libp2p.budget import Budget
 from waku.libp2p.connection import Connection
 from waku.libp2p.driver.host import Host
 from waku.libp2p.driver.link import Link
-from waku.libp2p.driver.stream import Stream
-from waku.libp2p.gossipsub.caches import MessageCache, SeenIds
 from waku.libp2p.gossipsub.router import Router
 from waku.libp2p.muxer import Muxer
-from waku.libp2p.noise.session import NoiseSession
 from waku.node import EmbeddedNode
 from waku.node.libp2p.network import Network
 from waku.node.store import Archive
@@ -111,11 +107,6 @@ def keeper(client: LightClient) -> Keeper:
     return client._keeper
 
 
-def rounds(client: LightClient) -> int:
-    """Return how often a client has looked for peers."""
-    return keeper(client)._rounds_begun
-
-
 def meshes(leaf: RelayLeaf) -> Meshes:
     """Return the gossip of a leaf."""
     return leaf._meshes
@@ -160,39 +151,9 @@ def take(link: Link, data: bytes) -> bool:
 
 def muxer(connection: Connection) -> Muxer:
     """Return the muxer of an open connection."""
-    return _made(connection._muxer)
-
-
-def noise(connection: Connection) -> NoiseSession:
-    """Return the encryption of a connection."""
-    return connection._noise
+    return _made(connection.muxer)
 
 
 def ciphers(session: Any) -> Any:
     """Return both directions of a session of Noise."""
     return _made(session._ciphers)
-
-
-def left(budget: Budget | Muxer) -> float:
-    """Return what a peer may still cost."""
-    return (budget if isinstance(budget, Budget) else budget._budget)._left
-
-
-def stream_id(stream: Stream) -> int:
-    """Return the number of a stream on its connection."""
-    return stream._id
-
-
-def peers(router: Router) -> Any:
-    """Return what a gossip router knows of its peers, by name."""
-    return router._peers
-
-
-def cache(router: Router) -> MessageCache:
-    """Return the messages that a router hands on."""
-    return router._cache
-
-
-def seen(router: Router) -> SeenIds:
-    """Return the ids that a router has seen."""
-    return router._seen

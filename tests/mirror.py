@@ -1,8 +1,8 @@
 """Which tests to run after touching a module: the tree of the tests mirrors that of the code.
 
 `a/b.py` is tested by `a/test_b.py` or the folder `a/b/`, below the folder in which the tests of its
-package stand. A plugin's own folder of tests, `tests` or `<plugin>_tests`, is such a tree, or flat:
-`test_<plugin>_a_b.py`. What is tested elsewhere stands in `mirror.toml`, with a reason.
+package stand; a plugin's are the package `<plugin>_tests` beside its code. What is tested elsewhere
+stands in `mirror.toml`, with a reason.
 
 `python -m tests.mirror` checks this (`make lint`); with paths it prints their tests
 (`make quick FILE=reliable_channel/sds/bloom.py`).
@@ -25,15 +25,11 @@ class Package(NamedTuple):
 
     code: Path
     tests: Path
-    prefix: str = ""
-    """Begins the names of tests in a flat folder, where there is one."""
 
     def own_tests(self, module: Path) -> list[Path]:
         """The tests that a module has by its name."""
         *folders, name = module.relative_to(self.code).with_suffix("").parts
         name = name.removeprefix("_")
-        if self.prefix:
-            return sorted(self.tests.glob("_".join([self.prefix, *folders, name]) + ".py"))
         folder = self.tests.joinpath(*folders)
         return [found for found in (folder / f"test_{name}.py", folder / name) if found.exists()]
 
@@ -123,11 +119,8 @@ class Mirror:
         tests = self.root / "tests"
         for name, place in (("reliable_channel", tests), ("waku", tests / "waku")):
             yield Package(self.root / name, place)
-        for own in sorted(self.root.glob("plugins/*/*tests")):
-            code = own.parent / own.parent.name
-            is_tree = any(own.glob("*/__init__.py"))
-            short = code.name.removeprefix("reliable_channel_")
-            yield Package(code, own, "" if is_tree else f"test_{short}")
+        for own in sorted(self.root.glob("plugins/*/*_tests")):
+            yield Package(own.parent / own.parent.name, own)
 
     def _matching(self, module: Path) -> list[Elsewhere]:
         return [each for each in self._elsewhere if any(self._patterns_of(module, [each]))]

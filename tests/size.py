@@ -46,7 +46,7 @@ def room(path: PurePath) -> str:
     """Name the room of a file; a plugin's own tests are a room, too."""
     folders = path.parts[:-1]
     if folders and folders[0] == "plugins":
-        return "/".join(folders[: 3 if folders[2:] and folders[2].endswith("tests") else 2])
+        return "/".join(folders[: 3 if folders[2:] and folders[2].endswith("_tests") else 2])
     return "/".join(folders[: 2 if folders and folders[0] in DEEP else 1]) or "."
 
 

@@ -18,7 +18,7 @@ ROOT: Final = Path(__file__).parents[1]
 MAX_WORDS: Final = 20
 """Words of a sentence in a docstring; code in backticks counts as one."""
 MIN_WORDS: Final = 5
-"""Words of a docstring that says more than the name."""
+"""Words of a docstring that says more than the name, sections included."""
 
 _NOT_FIRST: Final = frozenset("what whether how of those one all which who where when it".split())
 """Words that begin neither a noun phrase nor a command."""
@@ -26,8 +26,8 @@ _NO_VERB: Final = _NOT_FIRST | frozenset(
     "the a an this these every each any no for in as with at from by if true its their".split()
 )
 _PEOPLE: Final = re.compile(
-    r"\b(who|whom|whoever|nobody|somebody|everybody|(?:is|are) none|as [\w `.-]{1,30} has it)\b",
-    re.IGNORECASE,
+    r"\b([Ww]ho|whom|[Ww]hoever|[Nn]obody|[Ss]omebody|[Ee]verybody|(is|are) none"
+    r"|[Aa]s [\w .-]+ has it)\b"
 )
 _MONTH: Final = (
     "(January|February|March|April|May|June|July|August|September|October|November|December)"
@@ -130,7 +130,7 @@ def of_text(text: Text) -> Iterator[tuple[str, str]]:
     if found := _PEOPLE.search(prose):
         yield "R5", f"{found[0]}: {text.text}"
     if text.kind == "error":
-        if re.search(r"must (be|have|not)\b", prose) and "got" not in prose:
+        if re.search(r"must (be|have|not)\b", prose) and not re.search(r"\(got|: ", text.text):
             yield "R6", text.text
         if re.search(r"\(not \{\}|, not \{\}", text.text):
             yield "R6", text.text
@@ -139,7 +139,7 @@ def of_text(text: Text) -> Iterator[tuple[str, str]]:
     first = re.split(r"\W", summary, maxsplit=1)[0].lower()
     if first in (_NO_VERB if text.kind == "function" else _NOT_FIRST) and text.kind != "module":
         yield ("R2" if first == "whether" else "R1"), text.text.partition("\n\n")[0]
-    if text.kind in ("function", "noun") and len(summary.split()) < MIN_WORDS:
+    if text.kind in ("function", "noun") and len(prose.split()) < MIN_WORDS:
         yield "R7", text.text
     for sentence in _sentences(prose):
         if ";" in sentence:

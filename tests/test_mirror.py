@@ -23,7 +23,7 @@ FILES = (
     "reliable_channel/sds/wire_pb2.py",
     "plugins/reliable_channel_svs/reliable_channel_svs/__init__.py",
     "plugins/reliable_channel_svs/reliable_channel_svs/ndn/link.py",
-    "plugins/reliable_channel_svs/tests/test_svs_ndn_link.py",
+    "plugins/reliable_channel_svs/svs_tests/ndn/test_link.py",
     "tests/__init__.py",
     "tests/hostile/__init__.py",
     "tests/sds/__init__.py",

@@ -1,4 +1,4 @@
-"""`WakuClient`, a Waku node's REST API in Python; asyncio and trio through AnyIO.
+"""`WakuClient`, a Waku node's REST API in Python, for asyncio and trio.
 
     async with WakuClient("http://127.0.0.1:8645") as node:
         await node.relay_subscribe(["/waku/2/rs/1/0"])
@@ -6,7 +6,7 @@
         for message in await node.relay_messages("/waku/2/rs/1/0"):
             ...
 
-It talks to nwaku and to go-waku and hides where they differ; `waku._api` says how, protocol by
+It talks to nwaku and to go-waku and hides where they differ. `waku._api` says how, protocol by
 protocol. Every failure is a `waku.errors.WakuError`.
 """
 
@@ -37,13 +37,13 @@ from waku.models import Rejected
 __all__ = ["CLIENT_ID_HEADER", "RetryPolicy", "WakuClient"]
 
 CLIENT_ID_HEADER: Final = "Waku-Client-Id"
-"""Names the cache of messages to read on the embedded node; other nodes ignore it."""
+"""Names the cache of messages to read on the embedded node. Other nodes ignore it."""
 
 DEFAULT_RETRIES: Final = RetryPolicy()
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
-"""A page of 100 messages of 150 KiB is 20 MB in base64; a relay cache of go-waku can be more."""
+"""A page of 100 messages of 150 KiB is 20 MB in base64. A relay cache of go-waku can be more."""
 MESSAGES_PER_ANSWER: Final = 150
-"""Of the greatest size, in base64 and with their other fields: what a page of Store may take."""
+"""Size of a page of Store with messages of the greatest size, in base64."""
 
 _log = logging.getLogger("waku")
 
@@ -51,27 +51,27 @@ _log = logging.getLogger("waku")
 class WakuClient(
     RelayApi, LightPushApi, FilterApi, StoreApi, StoreV1Api, MessagingApi, NodeApi, AdminApi
 ):
-    """One node's REST API.
+    """Client of one node's REST API.
 
     Use it in `async with`, or call `aclose()` at the end. Calls may run side by side. Publishing,
     filter and Store wait where too much is on its way from this event loop to the node.
 
     Args:
-        base_url: where the node serves REST, such as `http://127.0.0.1:8645`; a path is kept. A
+        base_url: where the node serves REST, such as `http://127.0.0.1:8645`. A path is kept. A
             token before the host, `http://:TOKEN@127.0.0.1:8645`, goes into a header.
-        timeout_s: for connecting and for each read; a whole request gets twice that.
+        timeout_s: for connecting and for each read. A whole request gets twice that.
             Waiting for a turn does not count.
-        retries: how calls that are safe to repeat are repeated; None never repeats.
+        retries: how calls that are safe to repeat are repeated. None never repeats.
         transport: httpx transport to use and close, for tests or a proxy. The environment's proxy
             settings are not followed: a node is nearly always local. For `https` the system's
             certificates are trusted.
         headers: sent with every request, for a reverse proxy that wants a token.
-        max_answer_bytes: a longer answer is refused; None is 64 MiB, or what a page of Store may
+        max_answer_bytes: a longer answer is refused. None is 64 MiB, or what a page of Store may
             take where `max_message_bytes` needs more.
-        max_message_bytes: the network's limit of an encoded message (`Network.max_message_bytes`);
-            a node's refusal without a text is then understood as one of size.
-        client_id: what `Waku-Client-Id` says; random by default.
-        on_rejected: called with each item of a message list that could not be read; logged by
+        max_message_bytes: the network's limit of an encoded message (`Network.max_message_bytes`).
+            A node's refusal without a text is then understood as one of size.
+        client_id: what `Waku-Client-Id` says. Random by default.
+        on_rejected: called with each item of a message list that could not be read. Logged by
             default. It must not raise: the rest of the list would be lost.
 
     Raises:
@@ -94,7 +94,11 @@ class WakuClient(
         if max_answer_bytes is None:
             max_answer_bytes = max(MAX_ANSWER_BYTES, MESSAGES_PER_ANSWER * max_message_bytes)
         if timeout_s <= 0 or max_answer_bytes <= 0 or max_message_bytes <= 0:
-            raise ValueError("timeout_s, max_answer_bytes and max_message_bytes must be positive")
+            given = (timeout_s, max_answer_bytes, max_message_bytes)
+            raise ValueError(
+                "`timeout_s`, `max_answer_bytes` and `max_message_bytes` must be positive "
+                f"(got {given})"
+            )
         client_id = client_id or uuid4().hex
         url = _checked(base_url)
         http = httpx.AsyncClient(
@@ -132,7 +136,7 @@ class WakuClient(
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections. Later calls raise `ClientClosed`; closing again does nothing."""
+        """Close the connections. Later calls raise `ClientClosed`. Closing again does nothing."""
         await self._session.aclose()
 
 
@@ -145,7 +149,7 @@ def _checked(base_url: str) -> httpx.URL:
         reason = str(error) if address == base_url else "percent-encode what stands before the @"
         raise ValueError(f"base_url {address!r}: {reason}") from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise ValueError(f"base_url must be an http or https address, not {address!r}")
+        raise ValueError(f"base_url must be an http or https address (got {address!r})")
     return url
 
 

@@ -16,7 +16,7 @@
     │   ├── RateLimited         retryable
     │   ├── OutOfRlnProofs      retryable
     │   └── NodeFailure         retryable: 5xx without a better name
-    └── EnvironmentFailure      neither side is wrong; the surroundings are
+    └── EnvironmentFailure      neither side is wrong. The surroundings are
         ├── NodeUnreachable     retryable: no connection, no answer in time, cut in the middle
         ├── NoPeers             retryable: the node found no peer that could do it
         ├── WrongNetwork        a peer of another cluster, or of none of our shards
@@ -68,9 +68,9 @@ class WakuError(Exception):
     call: str
     """The client's method, and the request's verb and path where one was sent."""
     status: int | None
-    """HTTP status, or the status a 200 answer carries inside; None without an answer."""
+    """HTTP status, or the status inside a 200 answer (None without an answer)."""
     detail: str
-    """What the node or the operating system said, at most `DETAIL_LIMIT` characters."""
+    """Text of the node or operating system, at most `DETAIL_LIMIT` characters."""
 
     def __init__(self, call: str, *, detail: str = "", status: int | None = None) -> None:
         self.call = call
@@ -116,8 +116,7 @@ class MessageTooLarge(BadRequest):
 
 
 class RlnProofRequired(BadRequest):
-    """The network takes messages with a proof of its rate limit (RLN), and this one had none or a
-    bad one (420)."""
+    """The network needs a proof of its rate limit (RLN), which is missing or wrong (420)."""
 
     advice = (
         "use a network without RLN, or a service node that attaches proofs; "

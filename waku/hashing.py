@@ -15,7 +15,7 @@ def message_hash(pubsub_topic: str, message: WakuMessage) -> bytes:
     sha256(pubsub_topic ‖ payload ‖ content_topic ‖ meta ‖ timestamp), the timestamp as 8 bytes,
     signed, big-endian. `version`, `ephemeral` and `proof` do not count.
 
-    DIVERGES: js-waku leaves the 8 bytes out when the timestamp is absent or 0; go-waku and nwaku,
+    DIVERGES: js-waku leaves the 8 bytes out when the timestamp is absent or 0. go-waku and nwaku,
     which answer store queries, write 8 zero bytes, and so does this. Always send a timestamp.
     """
     digest = sha256(pubsub_topic.encode())

@@ -47,7 +47,7 @@ class WakuMessage:
     """A Waku message (14/WAKU2-MESSAGE).
 
     `timestamp` 0 is an absent one: nwaku then writes its own clock, go-waku leaves it absent.
-    `version` None is an absent one. `meta` is at most 64 bytes by the specification; that is not
+    `version` None is an absent one. `meta` is at most 64 bytes by the specification. That is not
     enforced here, as nwaku relays longer ones.
 
     Raises:
@@ -63,13 +63,13 @@ class WakuMessage:
     meta: bytes = b""
     ephemeral: bool = False
     proof: bytes = b""
-    """RLN proof, opaque here."""
+    """RLN proof, which this package does not read."""
 
     def __post_init__(self) -> None:
         if self.version is not None and not 0 <= self.version <= UINT32_MAX:
-            raise ValueError(f"version must be an unsigned 32-bit number, not {self.version}")
+            raise ValueError(f"version must be an unsigned 32-bit number (got {self.version})")
         if not -INT64_MAX - 1 <= self.timestamp <= INT64_MAX:
-            raise ValueError(f"timestamp must be a signed 64-bit number, not {self.timestamp}")
+            raise ValueError(f"timestamp must be a signed 64-bit number (got {self.timestamp})")
         _json.text(self.content_topic)
 
     def to_json(self) -> dict[str, str | int | bool]:
@@ -92,7 +92,7 @@ class WakuMessage:
 
     @classmethod
     def from_json(cls, value: object) -> WakuMessage:
-        """Read either node's form (`waku._json` says what is tolerated); skip unknown keys.
+        """Read either node's form (`waku._json` says what is tolerated). Skip unknown keys.
 
         Raises:
             ValueError: not an object, no content topic, or a field of the wrong type.
@@ -113,7 +113,7 @@ class WakuMessage:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """One item of a node's message list that could not be read and was left out."""
+    """Unreadable item of a node's message list, which was left out."""
 
     call: str
     reason: str
@@ -123,10 +123,10 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreQuery:
-    """What to ask a store for (13/WAKU2-STORE v3).
+    """Query to a store (13/WAKU2-STORE v3).
 
-    Conditions are ANDed; empty ones do not restrict. go-waku wants `pubsub_topic` and
-    `content_topics` together, or else only `hashes`; nwaku takes any combination.
+    All conditions must match. Empty ones match everything. go-waku wants `pubsub_topic` and
+    `content_topics` together, or else only `hashes`. nwaku takes any combination.
 
     Raises:
         ValueError: a topic with a comma (the REST API separates by commas), a hash or cursor that
@@ -136,20 +136,20 @@ class StoreQuery:
     content_topics: tuple[str, ...] = ()
     pubsub_topic: str | None = None
     hashes: tuple[bytes, ...] = ()
-    """Message hashes; they travel in the URL, so ask for at most 100 at once."""
+    """Message hashes, at most 100, because they are part of the URL."""
     start_time_ns: int | None = None
-    """Inclusive; nwaku takes 0 and below as absent."""
+    """First time of the range, inclusive. nwaku ignores 0 and below."""
     end_time_ns: int | None = None
-    """Inclusive."""
+    """Last time of the range, inclusive."""
     include_data: bool = True
     """False asks for hashes only: `StoreEntry.message` is None then."""
     ascending: bool = True
-    """Which end the pages start from. Inside a page the oldest comes first either way."""
+    """Order of the pages. Inside a page the oldest message comes first in any case."""
     page_size: int | None = None
-    """Messages a page, at most 100; None leaves it to the node (20)."""
+    """Messages a page, at most 100 (None: the node's choice, 20)."""
     cursor: bytes | None = None
     peer_addr: str | None = None
-    """Multiaddress of the store node to ask; None leaves the choice to the node."""
+    """Multiaddress of the store node (None: the node's choice)."""
 
     def __post_init__(self) -> None:
         for topic in self.content_topics:
@@ -157,9 +157,11 @@ class StoreQuery:
                 raise ValueError(f"a content topic with a comma cannot be queried: {topic!r}")
         for digest in (*self.hashes, *(() if self.cursor is None else (self.cursor,))):
             if len(digest) != HASH_BYTES:
-                raise ValueError(f"a hash or cursor has {HASH_BYTES} bytes, not {len(digest)}")
+                raise ValueError(
+                    f"a hash or cursor must have {HASH_BYTES} bytes (got {len(digest)})"
+                )
         if self.page_size is not None and self.page_size < 1:
-            raise ValueError(f"page_size must be at least 1, not {self.page_size}")
+            raise ValueError(f"page_size must be at least 1 (got {self.page_size})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ class StoreEntry:
 
 @dataclass(frozen=True, slots=True)
 class StorePage:
-    """One page of a store query; `cursor` is None on the last."""
+    """Page of a store query. `cursor` is None on the last page."""
 
     entries: tuple[StoreEntry, ...]
     cursor: bytes | None = None
@@ -193,7 +195,7 @@ class StoreV1Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreV1Query:
-    """What to ask a legacy store for (13/WAKU2-STORE v2, the REST API's `/store/v1`)."""
+    """Query to a legacy store (13/WAKU2-STORE v2, `/store/v1` of the REST API)."""
 
     content_topics: tuple[str, ...] = ()
     pubsub_topic: str | None = None
@@ -212,7 +214,7 @@ class StoreV1Query:
 
 @dataclass(frozen=True, slots=True)
 class StoreV1Page:
-    """One page of a legacy store. Stores of this kind keep neither `meta` nor `ephemeral`."""
+    """Page of a legacy store, which keeps neither `meta` nor `ephemeral`."""
 
     messages: tuple[WakuMessage, ...]
     cursor: StoreV1Cursor | None = None
@@ -236,7 +238,7 @@ class LightPushAnswer:
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """Where a node listens and how it is found."""
+    """Addresses of a node, and its record."""
 
     listen_addresses: tuple[str, ...]
     enr_uri: str = ""
@@ -254,7 +256,7 @@ class ProtocolHealth:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A node's health (nwaku); READY does not mean that it has peers."""
+    """A node's health (nwaku). READY does not mean that it has peers."""
 
     node_health: str
     protocols: tuple[ProtocolHealth, ...] = ()
@@ -278,7 +280,7 @@ class Peer:
     """nwaku's word: Connected, NotConnected, CannotConnect or CanConnect."""
     shards: tuple[int, ...] = ()
     pubsub_topics: tuple[str, ...] = ()
-    """Only go-waku reports it; nwaku reports `shards`."""
+    """Only go-waku reports it. nwaku reports `shards`."""
     agent: str = ""
     origin: str = ""
     score: float | None = None
@@ -286,7 +288,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class ShardPeers:
-    """The relay or mesh peers of a shard; clusters are not distinguished (nwaku)."""
+    """The relay or mesh peers of a shard. Clusters are not distinguished (nwaku)."""
 
     shard: int
     peers: tuple[Peer, ...] = ()
@@ -294,7 +296,7 @@ class ShardPeers:
 
 @dataclass(frozen=True, slots=True)
 class FilterCriterion:
-    """One topic pair of a filter subscription."""
+    """Topic pair of a filter subscription."""
 
     pubsub_topic: str
     content_topic: str
@@ -302,7 +304,7 @@ class FilterCriterion:
 
 @dataclass(frozen=True, slots=True)
 class FilterSubscription:
-    """What one peer has subscribed to at this node's filter service."""
+    """Filter subscription of one peer at this node."""
 
     peer_id: str
     filter_criteria: tuple[FilterCriterion, ...] = ()

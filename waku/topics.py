@@ -23,7 +23,7 @@ _STATIC_SHARD = re.compile(r"/waku/2/rs/([0-9]{1,5})/([0-9]{1,5})")
 class ContentTopic:
     """A content topic `/application/version/name/encoding`, generation 0.
 
-    The long form `/0/application/version/name/encoding` is read too; `str()` gives the short one.
+    The long form `/0/application/version/name/encoding` is read too. `str()` gives the short one.
     Constructing or parsing raises `InvalidTopic`.
     """
 
@@ -66,7 +66,7 @@ class ContentTopic:
 
 @dataclass(frozen=True, slots=True)
 class PubsubTopic:
-    """A static shard, `/waku/2/rs/<cluster>/<shard>`."""
+    """Pubsub topic of a static shard, `/waku/2/rs/<cluster>/<shard>`."""
 
     cluster_id: int
     shard: int
@@ -101,7 +101,7 @@ def shard_for(content_topic: str | ContentTopic, num_shards: int) -> int:
         ValueError: `num_shards` is not between 1 and 65536.
     """
     if not 1 <= num_shards <= MAX_INDEX + 1:
-        raise ValueError(f"num_shards must be between 1 and {MAX_INDEX + 1}, not {num_shards}")
+        raise ValueError(f"num_shards must be between 1 and {MAX_INDEX + 1} (got {num_shards})")
     if isinstance(content_topic, str):
         content_topic = ContentTopic.parse(content_topic)
     digest = sha256(content_topic.application.encode() + content_topic.version.encode()).digest()
@@ -109,7 +109,7 @@ def shard_for(content_topic: str | ContentTopic, num_shards: int) -> int:
 
 
 def pubsub_topic_for(content_topic: str, *, cluster_id: int = 1, num_shards: int = 8) -> str:
-    """Return the pubsub topic of a content topic; the defaults are those of The Waku Network.
+    """Return the pubsub topic of a content topic. The defaults are those of The Waku Network.
 
     Raises:
         InvalidTopic: the content topic has another shape, or the cluster is out of range.

@@ -1,8 +1,8 @@
 """Encryption of what a channel puts on the wire (LIP 173, Encryption).
 
 The channel imposes no scheme: it is given a pair of async functions from bytes to bytes. By default
-the whole SDS message is encrypted, ids and bloom filter included, and a receiver tries to decrypt
-all that arrives: so a scheme must be authenticated and carry its own nonce and key id.
+the whole SDS message is encrypted, ids and bloom filter included. A receiver tries to decrypt each
+message, so a scheme must be authenticated and carry its nonce and key id.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,24 +13,24 @@ from ..sds.errors import ReliableChannelError
 
 
 class DecryptionFailed(ReliableChannelError):
-    """These bytes are not for us, or were tampered with: which of the two is unknown."""
+    """The bytes are for another channel, or were changed. The reason is unknown."""
 
 
 @runtime_checkable
 class Encryption(Protocol):
-    """What a channel needs of a scheme; `EncryptionPair` makes one from two functions."""
+    """Interface of an encryption scheme. `EncryptionPair` builds one from two functions."""
 
     async def encrypt(self, content: bytes) -> bytes:
-        """Encrypt a message. What it raises makes the message `send_failed`; it never goes out in
+        """Encrypt a message. After an error the message is `send_failed` and never published in
         clear."""
         ...
 
     async def decrypt(self, payload: bytes) -> bytes:
-        """Open a message.
+        """Decrypt a received message.
 
         Raises:
-            DecryptionFailed: it is dropped, silently but counted, as shared topics carry what
-                is for others.
+            DecryptionFailed: the message is dropped and counted, because shared topics
+                carry messages of others.
         """
         ...
 
@@ -47,16 +47,16 @@ class SharesKey(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EncryptionPair:
-    """An encryption from two async functions; `open_` raises `DecryptionFailed` for what it cannot
-    open."""
+    """Encryption from two async functions. `open_` raises `DecryptionFailed` for foreign
+    messages."""
 
     seal: Callable[[bytes], Awaitable[bytes]]
     open_: Callable[[bytes], Awaitable[bytes]]
 
     async def encrypt(self, content: bytes) -> bytes:
-        """Encrypt a message."""
+        """Encrypt a message with the first function."""
         return await self.seal(content)
 
     async def decrypt(self, payload: bytes) -> bytes:
-        """Open a message."""
+        """Open a message with the second function."""
         return await self.open_(payload)

@@ -9,7 +9,7 @@ LEVELS: Final[tuple[Level, ...]] = ("ok", "note", "warning", "problem")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result of an examination.
+    """Result of one check of the doctor.
 
     Raises:
         ValueError: the level is not one of `ok`, `note`, `warning` and `problem`.
@@ -18,12 +18,12 @@ class Finding:
     level: Level
     """A `problem` stops the channel, a `warning` makes it worse, a `note` is for your judgement."""
     check: str
-    """The name of the check, such as `node.reachable`."""
+    """Name of the check, such as `node.reachable`."""
     where: str
-    """What was examined: the address of a node, a file, or a setting."""
+    """Object of the check: the address of a node, a file, or a setting."""
     text: str
     advice: str = ""
-    """What to do; empty where nothing is to be done."""
+    """Advice to the user (empty if no action is needed)."""
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:

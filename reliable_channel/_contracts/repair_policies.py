@@ -1,12 +1,11 @@
-"""Where a missing message comes from, and when: policies, which are pure functions.
+"""Repair policies: pure functions that decide when and where a missing message is searched.
 
-A policy is shown a missing message as it stands and says when Store is asked for it, how, and from
-when other participants are asked. `engine/recovery.py` obeys it, in channels and in the simulation.
-What there is to learn from, such as what Store found lately and how long it took, is in what the
-policy is shown: so it needs no memory, and equal cases have equal answers.
+A policy receives a missing message. It returns the time and kind of the next Store query, and the
+time from which participants are asked. `engine/recovery.py` obeys it, in channels and in the
+simulation. Recent results, such as those of Store queries, are part of its argument. So a policy
+needs no memory, and equal cases have equal answers.
 
-All times are milliseconds; those called `…_ms` without a length of time are on the clock of
-`Missing.now_ms`.
+All times are milliseconds. Points in time are on the clock of `Missing.now_ms`.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,43 +15,43 @@ from typing import Final, Literal
 from ..sds.message import HistoryEntry
 
 FIRST_LOOK_MS: Final = 1_000
-"""A message that is missing for less may still be on its way."""
+"""Wait before the first query, because the message may still be on its way (ms)."""
 EWMA_WEIGHT: Final = 0.125
-"""Weight of the newest outcome in `RecentOutcomes`; the first ones weigh the same."""
+"""Weight of the newest outcome in `RecentOutcomes`. The first outcomes weigh the same."""
 BACKOFF_FACTOR: Final = 2
-"""How many times as long `adaptive` waits between looks that find little."""
+"""Factor of the interval of `adaptive` after queries that find little."""
 MAX_STRETCH: Final = 6
-"""The same for a Store that does not answer, at most."""
+"""Maximum factor for a Store that does not answer."""
 USEFUL_SHARE: Final = 0.05
-"""The share found from which on a way is said to help."""
+"""Minimum share of found messages of a useful kind of query."""
 MIN_TRIES: Final = 3
-"""Outcomes after which `adaptive` believes that a way does not help."""
+"""Number of outcomes before `adaptive` treats a kind of query as useless."""
 PROMPT_ASK_MS: Final = 2_500
-"""How long `prompt` gives a Store that helps before it asks others."""
+"""Time that `prompt` gives a useful Store before it asks participants."""
 PROMPT_MAX_MS: Final = 10_000
-"""The longest wait of `prompt` between two looks."""
+"""Maximum wait of `prompt` between two queries (ms)."""
 
 Look = Literal["hint", "time", "hint-then-time"]
-"""How Store is asked: by retrieval hint, by topic and time, or by the latter where the former does
-not help. A hint is one request for many messages; a search by time reads up to a month of Store,
-and is made for messages alone that others wait for."""
+"""Kind of Store query: by retrieval hint, by topic and time, or by time if the hint fails. One
+request carries the hints of many messages. A query by time reads up to a month of Store, and only
+for awaited messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecentOutcomes:
-    """What came of the newest tries of one way to missing messages."""
+    """Results of the newest queries or requests of one kind."""
 
     tries: int = 0
-    """All since the channel was opened."""
+    """Number of tries since the channel was opened."""
     found: float = 1.0
-    """The share of what was looked for that was found; 1 before the first try."""
+    """Share of the messages that were found (1 before the first try)."""
     took_ms: float = 0.0
-    """How long an answer took."""
+    """Mean duration of an answer."""
     cost_bytes: float = 0.0
-    """What was received a try, whether or not it helped."""
+    """Mean number of bytes received a try."""
 
     def after(self, found: float, took_ms: float, cost_bytes: float) -> "RecentOutcomes":
-        """The same after one more try."""
+        """Return the outcomes after one more try."""
         weight = max(EWMA_WEIGHT, 1 / (self.tries + 1))
         return RecentOutcomes(
             self.tries + 1,
@@ -63,110 +62,106 @@ class RecentOutcomes:
 
     @property
     def helps(self) -> bool:
-        """Whether it finds something, as far as is known."""
+        """True if this kind of query finds messages, or is not known to fail."""
         return self.tries < MIN_TRIES or self.found >= USEFUL_SHARE
 
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """Store, as it did lately."""
+    """Recent state of the Store node."""
 
     exists: bool = True
-    """Whether there is one to ask."""
+    """True if the network has a Store."""
     failures: int = 0
-    """How many times in a row it did not answer."""
+    """Number of failures in a row."""
     failed_ms: int = 0
-    """When it last did not."""
+    """Time of the last failure."""
     by_hint: RecentOutcomes = field(default_factory=RecentOutcomes)
-    """What the first look for a message found by hint."""
+    """Results of first queries by hint."""
     by_time: RecentOutcomes = field(default_factory=RecentOutcomes)
-    """And by topic and time."""
+    """Results of first queries by topic and time."""
     again: RecentOutcomes = field(default_factory=RecentOutcomes)
-    """What all further looks found, in all ways."""
+    """Results of all further queries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """The other participants, as they did lately."""
+    """Recent state of the other participants."""
 
     count: int = 0
-    """How many were heard: the group's size without oneself."""
+    """Number of participants heard, without this one."""
     asked: RecentOutcomes = field(default_factory=RecentOutcomes)
-    """What came of requests: from the first one for a message to its arrival."""
+    """Results of requests, from the first request for a message to its arrival."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A missing message, as a policy is shown it."""
+    """Missing message, as the argument of a policy."""
 
     entry: HistoryEntry
-    """Its message id, and its sender and retrieval hint where they are known."""
+    """Message id, with sender and retrieval hint if known."""
     now_ms: int
     since_ms: int
-    """When it was noticed."""
+    """Time at which the gap was noticed."""
     interval_ms: int
-    """What the options say: `retrieve_frequency_ms`."""
+    """Value of the option `retrieve_frequency_ms`."""
     began_ms: int = 0
-    """When this participant began, from which it may count the times at which it
-    looks for several messages at once."""
+    """Start of this participant, from which times of joint queries may be counted."""
     is_awaited: bool = True
-    """Whether other messages wait for it; else it counts as lost, or as from before this
-    participant joined."""
+    """True if other messages wait for it. Otherwise it is lost, or older than this participant."""
     store_tries: int = 0
-    """How often Store was asked for it; a look that had to leave out its search by time, as such
-    searches lately took long, does not count."""
+    """Number of Store queries for it. A query that skipped its slow search by time does not
+    count."""
     last_try_ms: int | None = None
-    """When the last look ended; None before the first."""
+    """End of the last query (None before the first)."""
     asked: int = 0
-    """How often this participant asked others for it."""
+    """Number of requests to other participants."""
     store: StoreState = field(default_factory=StoreState)
     others: Peers = field(default_factory=Peers)
     is_past: bool = False
-    """Whether Store gave the message that refers to it, so that it is not on its way any more."""
+    """True if the referring message came from Store, so this one is not on its way any more."""
 
     @property
     def age_ms(self) -> int:
-        """For how long it has been missing."""
+        """Time for which it has been missing."""
         return self.now_ms - self.since_ms
 
 
 @dataclass(frozen=True, slots=True)
 class RepairStep:
-    """What is next for a missing message. The two ways go on beside each other."""
+    """Next step for a missing message. Store and participants are used independently."""
 
     look_at_ms: int | None = None
-    """When Store is asked, to the second; None for not until the policy is asked again."""
+    """Time of the next Store query, to the second (None: not before the next call)."""
     look: Look = "hint"
     ask_at_ms: int | None = None
-    """From when other participants are asked, by the rules and in the time of the sync protocol:
-    in SDS-R, T_req is counted from then. None for not until the policy is asked again. Once it has
-    come there is no way back."""
+    """Time from which participants are asked, by the rules of the sync protocol. In SDS-R, T_req
+    counts from then. None: not before the next call. Requests cannot be withdrawn."""
 
 
 RepairPolicy = Callable[[Missing], RepairStep]
-"""Says what is next for a missing message.
+"""Function that returns the next step for a missing message.
 
-Asked when a message is noticed, after each look into Store for it, when Store did not answer, and
-when Store answers again. Must be pure: equal arguments, equal answer. Times that are over mean at
-once; a policy that never says when leaves the message to its sender, which sends it again until it
-is acknowledged, and in the end it counts as lost.
+It is called when a message becomes missing, after each query for it, and when Store fails or
+recovers. It must be pure: equal arguments, equal answer. A past time means at once. Without any
+time, only the retries of the sender help.
 """
 
 
 def both(missing: Missing) -> RepairStep:
-    """Store by hint first and time and again, by topic and time less and less often, as each such
-    search goes further back; and other participants from the first, whose time comes later."""
+    """Query Store by hint at each interval, and by topic and time less and less often. Ask
+    participants from the start."""
     look_at_ms, look = _steady_look(missing)
     return RepairStep(look_at_ms, look, missing.since_ms)
 
 
 def store_only(missing: Missing) -> RepairStep:
-    """Store as in `both`, and no participant."""
+    """Query Store as in `both`, and ask no participant."""
     return RepairStep(*_steady_look(missing))
 
 
 def sds_r_only(missing: Missing) -> RepairStep:
-    """Other participants alone."""
+    """Ask only other participants, from the start."""
     return RepairStep(ask_at_ms=missing.since_ms)
 
 
@@ -176,14 +171,13 @@ def nothing(missing: Missing) -> RepairStep:
 
 
 def adaptive(missing: Missing) -> RepairStep:
-    """As `both`, for fewer queries: it looks for several messages at once, and leaves out what did
-    not help lately.
+    """Do as `both` with fewer queries: one for several messages, and few of the kinds that recently
+    failed.
 
-    All looks but a message's first fall on times an interval apart, of this participant's own, so
-    that one query serves all that is missing. Where such later looks found little, or Store does
-    not answer, these times lie further apart. Where hints find nothing and searches by time do, as
-    with peers whose hints never match, a message is searched for by time from the first; where
-    such searches find nothing, half of them are left out.
+    All later queries of this participant fall on common times, so that one query serves all missing
+    messages. If they find little, or Store does not answer, the interval grows. If hints find
+    nothing and queries by time do, a message is queried by time from the start. If queries by time
+    find nothing, half of them are left out.
     """
     store, store_tries = missing.store, missing.store_tries
     look_at_ms, look = _steady_look(missing)
@@ -204,12 +198,12 @@ def adaptive(missing: Missing) -> RepairStep:
 
 
 def prompt(missing: Missing) -> RepairStep:
-    """Store soon, other participants where it does not help, and Store again less and less often.
+    """Query Store at once, ask participants if Store fails, and query Store again less and less
+    often.
 
-    For `preset="auto"`: the interval of the options is the first wait, and doubles with each look
-    without success. What a message from Store refers to is looked for at once, so that a gap of
-    many messages costs a round trip for each link, and no wait. Where Store did not help lately, or
-    does not answer, others are asked from the first.
+    For `preset="auto"`: the interval of the options is the first wait, and doubles after each
+    failure. References of a message from Store are queried at once, so a gap costs one round trip a
+    link. If Store failed recently, participants are asked from the start.
     """
     store, store_tries, interval_ms = missing.store, missing.store_tries, missing.interval_ms
     _, look = _steady_look(missing)
@@ -247,6 +241,6 @@ REPAIR_POLICIES: Final[Mapping[str, RepairPolicy]] = {
     "prompt": prompt,
 }
 WITHOUT_STORE: Final = frozenset({"sds-r-only", "none"})
-"""Of these it is known that Store is not even asked for what was missed."""
+"""Policies that never query Store."""
 WITHOUT_OTHERS: Final = frozenset({"store-only", "none"})
-"""Of these it is known that others are not asked; nor are they answered."""
+"""Policies that neither ask nor answer participants."""

@@ -20,51 +20,50 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """A state lacks what was written to it."""
+    """State that lacks data that was written to it."""
 
     reason: str
-    """What is missing, why, and from which file."""
+    """Missing data, its cause, and the file."""
     missing_writes: int | None
-    """How many transactions; None where that is not known."""
+    """Number of missing transactions (None if unknown)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a store holds when it is opened."""
+    """Content of a store when it is opened."""
 
     tables: Tables
-    """The rows of each small table by the table's name."""
+    """Rows of each small table by its name."""
     newest: Sequence[LogEntry]
-    """The newest entries of the log, oldest first."""
+    """Newest entries of the log, oldest first."""
     rolled_back: RolledBack | None = None
-    """Where the store finds that it lacks something that was written."""
+    """Set if the store lacks data that was written to it."""
 
 
 class Archive(LogArchive, Protocol):
-    """A log archive that has something to close."""
+    """Log archive that must be closed."""
 
     def close(self) -> None:
-        """Let go of what is held open; twice does nothing."""
+        """Release all resources. A second call does nothing."""
         ...
 
 
 @runtime_checkable
 class StateStore(Protocol):
-    """Where state outlives the process.
+    """Store in which state survives the process.
 
-    `open`, `write` and `close` are called one after the other: where they may block from a thread
-    that does nothing else, a quick `write` (`QuickStateStore`) from that of the channel. The
-    archive is used from the thread of the channel: its calls should take microseconds.
-    It sees what was written.
+    `open`, `write` and `close` are called one after the other. Blocking calls come from a separate
+    thread, a quick `write` (`QuickStateStore`) from the channel's thread. The archive is used from
+    the channel's thread, so its calls should take microseconds. The archive sees all written data.
     """
 
     blocking: bool
-    """Whether calls wait for anything; those that do not need no thread."""
+    """True if calls may block and need a separate thread."""
     outlives_channel: bool
-    """Whether there is anything to gain: a channel gives no state to one that does not."""
+    """True if state survives the channel. Otherwise the channel writes no state."""
 
     def open(self, identity: Identity) -> Saved:
-        """Open or begin the state of a participant, and return what is there.
+        """Open or create the state of a participant, and return its content.
 
         Raises:
             StateError: it cannot be used.
@@ -72,7 +71,7 @@ class StateStore(Protocol):
         ...
 
     def write(self, changes: Changes) -> None:
-        """Write all of it, or nothing; once this returns, it is there after a crash.
+        """Write all changes or nothing. After the return they survive a crash.
 
         Raises:
             StateError: nothing was written.
@@ -80,19 +79,18 @@ class StateStore(Protocol):
         ...
 
     def archive(self) -> Archive:
-        """The log for reading, of a store that is open."""
+        """Return the log of an open store, for reading."""
         ...
 
     def close(self) -> None:
-        """Close; twice does nothing."""
+        """Close the store. A second call does nothing."""
         ...
 
 
 @runtime_checkable
 class QuickStateStore(StateStore, Protocol):
-    """A store whose writes mostly wait for nothing: the way to another thread and back would take
-    longer than these."""
+    """Store whose writes rarely block. Another thread would take longer than such a write."""
 
     def is_quick(self, changes: Changes) -> bool:
-        """Whether to write these changes waits for no disk."""
+        """Return True if writing these changes does not wait for the disk."""
         ...

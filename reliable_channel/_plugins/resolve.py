@@ -6,7 +6,7 @@ unknown scheme or a malformed URL.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from .._contracts.encryption import Encryption
 from .._contracts.plugin_code import SHORT, Owner
@@ -27,8 +27,7 @@ def make_transport(
     """Return a transport of a node's URL."""
     channel = {"url": url, "channel_id": channel_id, "sender_id": sender_id, "settings": settings}
     found, made = registry.provide(Kind.TRANSPORT, url, Transport, **channel)
-    transport: Transport = made if found.built_in else PluginTransport(made, found.owner)
-    return transport
+    return made if found.built_in else cast("Transport", PluginTransport(made, found.owner))
 
 
 def make_state_store(registry: Registry, url: str, channel_id: str, sender_id: str) -> StateStore:

@@ -9,7 +9,7 @@ EXTRA: Final = frozenset({"rich", "typer", "uvicorn"})
 
 
 def run() -> NoReturn:
-    """Run the command line and end the process; without the extra, say how to install it."""
+    """Run the command line and end the process. Without the extra, print how to install it."""
     _prepare_streams()
     if sys.argv[1:2] == ["node"]:
         from .early_sockets import bind_early

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, ParamSpec
 
 import typer
+from typer.core import TyperOption
 
 from ..config import SETTINGS, channel_settings, check_channel_name, flat, from_text, nested
 from ..options import ChannelOptions, PresetName
@@ -37,8 +38,8 @@ _COMMON: Final[dict[str, Any]] = {
             "--node",
             "--url",
             metavar="URL",
-            help="A Waku node's REST address (`reliable-channel node` starts one), a service "
-            "peer's multiaddress, or the URL of another network, such as "
+            help="REST address of a Waku node (`reliable-channel node` starts one), a service "
+            "peer's multiaddress, or another URL, such as "
             "udp+multicast://239.1.2.3:5007. Repeat it for nodes that replace each other. "
             f"[default: {DEFAULT_NODE}]",
         ),
@@ -63,7 +64,7 @@ _COMMON: Final[dict[str, Any]] = {
     ],
     "state": Annotated[
         str | None,
-        _flag("--state", metavar="URL", help="Where state is kept: sqlite:///path, or memory:."),
+        _flag("--state", metavar="URL", help="Place of the state: sqlite:///path, or memory:."),
     ],
     "encryption": Annotated[
         str | None,
@@ -88,7 +89,7 @@ _COMMON: Final[dict[str, Any]] = {
             "-o",
             "--option",
             metavar="NAME=VALUE",
-            help="Any option, such as -o retry_interval_ms=5000; --help-all lists them.",
+            help="Any option, such as -o retry_interval_ms=5000. --help-all lists them.",
         ),
     ],
     "journal": Annotated[
@@ -108,7 +109,7 @@ _ANY_SENDER: Final = Annotated[
         "--sender-id",
         "--sender",
         metavar="ID",
-        help="Your name in the channel; without it no state is examined.",
+        help="Your name in the channel. Without it no state is examined.",
     ),
 ]
 
@@ -118,13 +119,13 @@ class ChannelArguments:
     """The arguments of a channel that flags, environment and file gave."""
 
     given: dict[str, Any]
-    """By flat names."""
+    """Values of options by their flat names."""
     config: Path | None = None
     """The file that `--config` names."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The addresses that were given; none where the channel takes its default."""
+        """Given addresses. Empty if the channel uses its default."""
         return tuple(self.given.get("node", ()))
 
     @property
@@ -134,15 +135,15 @@ class ChannelArguments:
 
     @property
     def names_sender(self) -> bool:
-        """Whether a `sender_id` was given."""
+        """True if a `sender_id` was given."""
         return "sender_id" in self.given
 
     def of_sender(self, sender_id: str) -> "ChannelArguments":
-        """The same for another sender, without state."""
+        """Return the same for another sender, without state."""
         return ChannelArguments(self.given | {"sender_id": sender_id, "state": None}, self.config)
 
     def joined(self, invitation: str) -> "ChannelArguments":
-        """The same with what an invitation has; flags override it.
+        """Return the same with the values of an invitation. Flags override them.
 
         Raises:
             ValueError: as `ReliableChannel.join`.
@@ -156,7 +157,7 @@ class ChannelArguments:
     def channel(
         self, *, default_state: str | None = None, wait_for_node: bool = False
     ) -> "ReliableChannel":
-        """The channel they describe.
+        """Return the channel that the flags describe.
 
         Raises:
             ValueError: an option outside of its limits.
@@ -175,7 +176,7 @@ class ChannelArguments:
 def with_channel_flags(
     command: Callable[Concatenate[ChannelArguments, P], None], *, needs_sender: bool = True
 ) -> Callable[..., None]:
-    """Give `command` the flags of a channel; its first argument is their `ChannelArguments`."""
+    """Add the flags of a channel to `command`, whose first argument is their `ChannelArguments`."""
     common = _COMMON if needs_sender else _COMMON | {"sender_id": _ANY_SENDER}
 
     @functools.wraps(command)
@@ -212,7 +213,7 @@ def _arguments(flags: dict[str, Any], *, needs_sender: bool) -> ChannelArguments
         name, equals, value = text.partition("=")
         name = name.strip().replace("-", "_")
         if not equals:
-            raise ValueError(f"`-o {masked_text(text)}` must be of the form NAME=VALUE")
+            raise ValueError(f"`-o` must be of the form NAME=VALUE (got {masked_text(text)!r})")
         check_channel_name(name, "-o")
         given[name] = from_text(name, value, f"-o {name}")
     given |= {name: value for name, value in flags.items() if value != []}
@@ -228,7 +229,7 @@ def _show_all(context: typer.Context, wanted: bool) -> None:
     """Print the help with all flags, and end."""
     if wanted:
         for parameter in context.command.params:
-            if hasattr(parameter, "hidden"):
+            if isinstance(parameter, TyperOption):
                 parameter.hidden = False
         typer.echo(context.get_help())
         raise typer.Exit
@@ -281,5 +282,6 @@ _option_parameters = _parameters()
 
 
 def channel_flag_names() -> tuple[str, ...]:
-    """The names of the parameters that `with_channel_flags` adds, in the order of `--help-all`."""
+    """Return the names of the parameters that `with_channel_flags` adds, in the order of
+    `--help-all`."""
     return (*_COMMON, _HELP_ALL.name, *_option_parameters)

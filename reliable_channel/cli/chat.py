@@ -75,7 +75,7 @@ def chat(
         ),
     ] = None,
 ) -> None:
-    """Chat in a terminal. What you type is sent line by line; a tick means that a peer has it.
+    """Chat in a terminal. Each line that you type is sent. A tick means that a peer received it.
 
     `/who` shows the participants, `/why` what happened to your messages, `/help` all commands.
     """
@@ -104,7 +104,7 @@ class ScreenHandler(logging.Handler):
         self._screen = screen
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a record."""
+        """Show a record of the log."""
         if not hasattr(record, "event"):
             self._screen.show(Text(printable(record.getMessage()), "yellow"))
 

@@ -18,7 +18,7 @@ class PipeConsole(Console):
     """A console that leaves it to the command what a closed pipe means."""
 
     def on_broken_pipe(self) -> None:
-        """Raise the error; rich would exit within the command's tasks."""
+        """Raise the error, because rich would exit within the command's tasks."""
         raise
 
 
@@ -99,7 +99,7 @@ class PrintableFormatter(logging.Formatter):
     """Log lines as errors are printed: a node's own words may be part of them."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """The message as one line."""
+        """Return the message as one line."""
         return printable(super().formatMessage(record))
 
 
@@ -119,12 +119,12 @@ def show(line: Text) -> None:
 
 
 def rows_of(line: Text) -> list[Text]:
-    """The rows of a line as wide as the terminal, less the indent of all but the first."""
+    """Return the rows of a line in the width of the terminal, indented except for the first."""
     return list(line.wrap(out, max(columns() - len(INDENT), 1), overflow="fold"))
 
 
 def columns() -> int:
-    """The terminal's own width, where `COLUMNS` in the environment promises more."""
+    """Return the terminal's width, even if `COLUMNS` in the environment is larger."""
     with suppress(OSError):
         if own := os.get_terminal_size(out.file.fileno()).columns:
             return min(own, out.width)
@@ -146,7 +146,7 @@ def terminal_restored() -> Iterator[None]:
 
 
 def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    """The exceptions of a group and of the groups in it."""
+    """Return the exceptions of a group and of the groups in it."""
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
             yield from leaves(error)

@@ -1,9 +1,8 @@
 """The sockets of `reliable-channel node`, bound before the program is loaded.
 
-Loading it takes the better part of a second, and several on a busy machine. A client that is
-refused meanwhile stays away, js-waku for a minute; one that waits in the socket's queue is served.
-The flags are read twice: here at a glance, for a socket that the command does not ask for is closed
-with the process, and one that is not bound here is bound there.
+Loading the program takes a second, and several on a busy machine. A refused client stays away,
+js-waku for a minute. A client in the socket's queue is served. The flags are read twice, here only
+roughly. The command closes a socket that it does not need, and binds a missing one.
 """
 
 import os
@@ -29,7 +28,7 @@ _LIBP2P: Final = re.compile(r"/ip[46]/([^/]+)/tcp/([0-9]+)(/wss?)?")
 
 
 def bind_early(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> None:
-    """Bind the addresses that a command line of `node` names; errors are left to the command.
+    """Bind the addresses in a command line of `node`. The command reports errors.
 
     Args:
         arguments: those after `node`.

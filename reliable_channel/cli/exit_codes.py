@@ -5,7 +5,7 @@ from functools import cache
 
 
 class ExitCode(IntEnum):
-    """What a command's exit status means."""
+    """Meaning of a command's exit status."""
 
     meaning: str
 
@@ -30,8 +30,7 @@ class ExitCode(IntEnum):
 
 @cache
 def expected_errors() -> dict[type[Exception], ExitCode]:
-    """Errors that are one line on standard error rather than a traceback; the first that fits
-    counts."""
+    """Errors printed as one line instead of a traceback. The first match counts."""
     from waku.node import ArchiveError
 
     from ..errors import (
@@ -57,5 +56,5 @@ def expected_errors() -> dict[type[Exception], ExitCode]:
 
 
 def code_of(error: BaseException) -> ExitCode:
-    """The exit status for an expected error."""
+    """Return the exit status for an expected error."""
     return next(code for kind, code in expected_errors().items() if isinstance(error, kind))

@@ -1,4 +1,4 @@
-"""Commands that are loaded when they are run, or completed; help needs their names alone."""
+"""Commands that are loaded when they are run or completed. Help needs only their names."""
 
 from importlib import import_module
 from typing import Any
@@ -12,8 +12,8 @@ from .logs import log_options
 def lazy_command(app: typer.Typer, name: str, module: str, summary: str) -> None:
     """Add a command whose module is loaded when it is used.
 
-    `register(app)` of the module adds the command itself, which may be one of several; `summary`
-    is the first paragraph of its help, for the list of commands.
+    `register(app)` of the module adds the command itself. `summary` is the first paragraph of its
+    help, for the list of commands.
     """
 
     class Lazy(TyperCommand):
@@ -27,7 +27,7 @@ def lazy_command(app: typer.Typer, name: str, module: str, summary: str) -> None
 
 
 def loaded_command(name: str, module: str) -> TyperCommand:
-    """The command of this name that a module registers."""
+    """Return the command of this name that a module registers."""
     own = typer.Typer(rich_markup_mode=None)
     own.callback()(lambda: None)  # a group also of a single command
     import_module(module).register(own)

@@ -24,13 +24,11 @@ def listen(
     as_json: Annotated[
         bool, typer.Option("--json", help="Every event as a JSON line, not only messages.")
     ] = False,
-    count: Annotated[
-        int, typer.Option(min=0, help="Stop after so many messages; 0 for never.")
-    ] = 0,
+    count: Annotated[int, typer.Option(min=0, help="Stop after so many messages (0: never).")] = 0,
 ) -> None:
     """Print the messages of a channel in causal order as they are delivered, one a line.
 
-    Control characters, newlines and bidirectional overrides are printed as escapes; `--json` has
+    Control characters, newlines and bidirectional overrides are printed as escapes. `--json` has
     every byte. Ends in good order at SIGTERM.
     """
 

@@ -28,7 +28,7 @@ def _handle(formatter: logging.Formatter) -> None:
 
 
 def log_options() -> list[Any]:
-    """The two flags as parameters of a command."""
+    """Return the two flags as parameters of a command."""
     carrier = typer.Typer(add_completion=False)
     carrier.command()(_flags)
     return list(typer.main.get_command(carrier).params)
@@ -62,7 +62,7 @@ def _flags(
             callback=_verbose,
             show_default=False,
             metavar="",
-            help="Log to standard error; -vv logs every message.",
+            help="Log to standard error. -vv logs every message.",
         ),
     ] = 0,
     log_format: Annotated[

@@ -32,7 +32,7 @@ COMMANDS: Final = {
     "plugins": "List the plugins: their distributions, and the schemes and names that they "
     "register.",
 }
-"""Our commands, each in the module of its name; the texts are those of their help."""
+"""Built-in commands, each in the module of its name, with the text of its help."""
 STATE_COMMANDS: Final = {
     "list": "List state files: the channel, the participant, and what is in it.",
     "check": "Read every row of a file and print what is wrong with it; the exit status is 1 then.",
@@ -41,7 +41,7 @@ STATE_COMMANDS: Final = {
     "backup": "Copy a file, also while a channel has it open.",
     "restore": "Put a copy in the place of a file; the earlier file stays beside it.",
 }
-"""Those of the group `state`."""
+"""Commands of the group `state`."""
 PACKAGES: Final = {
     "audit": "reliable-channel-audit",
     "bot": "reliable-channel-status",
@@ -57,14 +57,14 @@ EXIT_CODES: Final = "\b\nExit status:\n" + "\n".join(
     fill(f"{code.value:3}  {code.meaning}", HELP_COLUMNS, subsequent_indent=5 * " ")
     for code in ExitCode
 )
-"""The list for the end of the help; `\\b` keeps its lines."""
+"""List for the end of the help. `\\b` keeps its lines."""
 
 
 class Program(TyperGroup):
-    """The commands; their errors are ours before click takes a closed pipe for its own."""
+    """Group of all commands. It handles errors before click does."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; an error of ours ends it in words."""
+        """Run a command. An expected error ends it with one line."""
         with errors():
             try:
                 return super().invoke(ctx)
@@ -76,7 +76,7 @@ class Program(TyperGroup):
         """Find the command of the first word.
 
         Raises:
-            click.UsageError: there is none; the text names the package that brings it.
+            click.UsageError: no such command. The text names the package that provides it.
         """
         if args and args[0] not in self.commands and (package := PACKAGES.get(args[0])):
             ctx.fail(f"the command {args[0]!r} is part of {package}; pip install {package}")
@@ -84,7 +84,7 @@ class Program(TyperGroup):
 
 
 def command_line() -> typer.Typer:
-    """The command line with all its commands, those of plugins included."""
+    """Return the command line with all its commands, those of plugins included."""
     app = typer.Typer(
         cls=Program,
         name="reliable-channel",
@@ -131,8 +131,7 @@ def _reliable_channel(
 
 
 def run() -> NoReturn:
-    """Run the command line and end the process; a person sees one line for an error, not a
-    traceback."""
+    """Run the command line and end the process. An expected error is one line, not a traceback."""
     if logging.lastResort is not None:  # what is logged goes to standard error
         logging.lastResort.setFormatter(PrintableFormatter())
     status: int | str | None = 0
@@ -145,8 +144,8 @@ def run() -> NoReturn:
                 status = end.code
     except SystemExit as end:
         status = end.code
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
         status = ExitCode.DEFECT
     _leave(status)
 

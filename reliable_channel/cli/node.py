@@ -1,7 +1,6 @@
 """`reliable-channel node`: the embedded Waku node as a server.
 
-Flags that set an option of `NodeOptions` or `Listen` have its type; what is not given keeps the
-default there.
+Flags that set an option of `NodeOptions` or `Listen` have its type and default.
 """
 
 import inspect
@@ -65,7 +64,7 @@ def register(app: typer.Typer) -> None:
 
 
 def configured(names: Mapping[str, bool], file: Path | None) -> dict[str, Any]:
-    """The flags that the table `[node]` of a file gives, and over them the environment.
+    """Return the flags of the table `[node]` of a file, overridden by the environment.
 
     `names` says which flags can be repeated.
 
@@ -89,13 +88,13 @@ def _configure(context: typer.Context, file: Path | None) -> None:
 def node(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = HOST,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the REST API; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="Port of the REST API (0: a free one).")
     ] = PORT,
     relay_peer: Annotated[
         Texts | None,
         typer.Option(
-            help="Multiaddress of a peer to stay connected to for relay (another embedded node,"
-            " go-waku, nwaku), or an enrtree://… list of them; on clusters without RLN."
+            help="Multiaddress of a relay peer (another embedded node, go-waku, nwaku), or an"
+            " enrtree://… list. Only on clusters without RLN."
         ),
     ] = None,
     network: Annotated[
@@ -115,7 +114,7 @@ def node(
             expose_value=False,
             callback=_configure,
             metavar="FILE",
-            help="A TOML file with a table [node]; RELIABLE_CHANNEL_NODE_PORT=8645 and so on "
+            help="TOML file with a table [node]. RELIABLE_CHANNEL_NODE_PORT=8645 and so on "
             "override it.",
         ),
     ] = None,

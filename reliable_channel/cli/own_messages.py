@@ -19,7 +19,7 @@ QUIET_S: Final = 20
 class OwnMessage:
     text: str
     line: Line | None
-    """Where it is shown, on a terminal."""
+    """Position of the line on a terminal."""
     sent_at_ms: int
     state: str = "accepted"
     """`accepted`, `published`, `acknowledged` or `failed`."""
@@ -42,18 +42,18 @@ class OwnMessages:
             self.published(message_id)
 
     def published(self, message_id: str) -> None:
-        """A node has taken a message."""
+        """Mark a message that a node accepted."""
         if (own := self._messages.get(message_id)) is None:
             self._early = {message_id: "published"}
         elif own.state == "accepted":
             own.state = "published"
 
     def acknowledged(self, message_id: str, by: str) -> OwnMessage | None:
-        """A participant has a message."""
+        """Mark a message that a participant received."""
         return self._ended(message_id, "acknowledged", by)
 
     def failed(self, message_id: str, reason: str) -> OwnMessage | None:
-        """A message is not sent any more."""
+        """Mark a message that is not sent any more."""
         return self._ended(message_id, "failed", reason)
 
     def why(self, health: ChannelHealth, now_ms: int) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 In: `{"op":"send","ref":…,"payload":<base64>}` (and `idempotency_key`, if wanted),
 `{"op":"send_ephemeral",…}`, `{"op":"log"}`, `{"op":"statistics"}`, `{"op":"cut_off","value":true}`,
-`{"op":"stop"}`; with `--manual-confirm` also `{"op":"confirm","message_id":…}` for each message
-that was handled. Out: `{"event":"ready"}` first, one object an event, answers (`accepted`, `log`,
+`{"op":"stop"}`. With `--manual-confirm` also `{"op":"confirm","message_id":…}` for each handled
+message. Out: `{"event":"ready"}` first, one object an event, answers (`accepted`, `log`,
 `statistics`, `confirmed`, `error`) that repeat `ref`, and `{"event":"stopped"}` last.
 """
 
@@ -72,7 +72,7 @@ async def _obey(channel: "ReliableChannel", unconfirmed: dict[str, MessageReceiv
 async def obey_line(
     channel: "ReliableChannel", line: bytes, unconfirmed: dict[str, MessageReceived]
 ) -> bool:
-    """Do what one line says and answer it; False where that is to stop."""
+    """Execute one line and answer it. Return False for `stop`."""
     ref: object = None
     try:
         command = _command(line)
@@ -133,7 +133,7 @@ def _command(line: bytes) -> dict[str, Any]:
     except RecursionError:  # a line of brackets only
         raise ValueError("the line is nested too deeply") from None
     if not isinstance(command, dict):
-        raise ValueError(f"a command is a JSON object, not {type(command).__name__}")
+        raise ValueError(f"a command must be a JSON object (got {type(command).__name__})")
     return command
 
 

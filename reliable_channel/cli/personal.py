@@ -21,16 +21,16 @@ PRIVATE: Final = 0o700
 
 
 def personal_state() -> str:
-    """Where people's channels are kept when they do not say."""
+    """Return the default folder for the state of commands."""
     return f"sqlite:///{data_directory()}/{{channel_id}}/{{sender_id}}.db"
 
 
 @asynccontextmanager
 async def personal_channel(arguments: ChannelArguments) -> AsyncIterator["ReliableChannel"]:
-    """The channel that the flags describe, open, with state unless they say otherwise.
+    """Open the channel that the flags describe, with state by default.
 
-    The default place belongs to the first of a person's commands; another one at the same time
-    goes without, which is enough to say something.
+    The first command of a user owns the default file. A second command at the same time has no
+    state.
     """
     default = None
     if arguments.state is None:

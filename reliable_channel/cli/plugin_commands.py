@@ -1,4 +1,4 @@
-"""The commands that plugins add; one that fails at it is named, and the others work."""
+"""Commands of plugins. A failing plugin is named, and the others work."""
 
 from collections.abc import Iterator
 from contextlib import suppress

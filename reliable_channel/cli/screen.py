@@ -1,6 +1,6 @@
 """A conversation on a terminal, above the line that is being typed.
 
-Lines can get a mark later, such as a tick; they are found again by counting rows. After the
+Lines can get a mark later, such as a tick. They are found by counting rows. After the
 terminal was resized, what fits is written again. Without a terminal, lines are just printed.
 """
 
@@ -22,7 +22,7 @@ KEPT: Final = 1_000
 
 @dataclass(eq=False, slots=True)
 class Line:
-    """One line of the conversation."""
+    """Line of the conversation on the screen."""
 
     text: Text
     mark: tuple[str, str] = ("", "")
@@ -36,7 +36,7 @@ class Line:
 
 
 class Screen:
-    """What is shown, and the prompt below it."""
+    """Lines of the conversation, with the prompt below."""
 
     def __init__(self, prompt: str) -> None:
         self.is_terminal: Final = sys.stdin.isatty() and sys.stdout.isatty()
@@ -55,7 +55,7 @@ class Screen:
         return line
 
     def typed(self, text: str) -> None:
-        """Take away a line that was typed and sent; it is shown again with a mark."""
+        """Remove a typed line, because it is shown again with a mark."""
         self._is_typing = False
         if self.is_terminal:
             rows = _rows(self._prompt + text)
@@ -63,11 +63,11 @@ class Screen:
             sys.stdout.flush()
 
     def typing(self) -> None:
-        """The prompt is there from now on."""
+        """Show the prompt from now on."""
         self._is_typing = True
 
     def mark(self, line: Line, sign: str, style: str) -> bool:
-        """Put a mark before a line; return whether it is still on the screen."""
+        """Put a mark before a line, and return True if it is still on the screen."""
         line.mark = sign, style
         if not self.is_terminal or line not in self._lines:
             return False

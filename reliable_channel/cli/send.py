@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass
 class SendResult:
-    """What became of a message."""
+    """Outcome of a message, for `--json` and the exit status."""
 
     code: ExitCode
     status: str
@@ -41,11 +41,11 @@ class SendResult:
 
 def send(
     arguments: ChannelArguments,
-    text: Annotated[str, typer.Argument(help="The message; `-` reads standard input.")],
+    text: Annotated[str, typer.Argument(help="Text of the message. `-` reads standard input.")],
     wait: Annotated[
         float,
         typer.Option(
-            min=0, help="Seconds to wait for an acknowledgement, once a node took it; 0: none."
+            min=0, help="Seconds to wait for an acknowledgement after a node accepted it (0: none)."
         ),
     ] = 0.0,
     as_json: Annotated[
@@ -54,8 +54,8 @@ def send(
 ) -> None:
     """Send one message and print its id.
 
-    The exit status is 1 when it was refused, or not acknowledged within --wait, and 3 when no node
-    took it.
+    The exit status is 1 if the message was refused or not acknowledged within --wait. It is 3 if no
+    node accepted it.
     """
     if text == "-":
         needs_input()

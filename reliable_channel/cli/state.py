@@ -33,8 +33,8 @@ def listed(
     directory: Annotated[
         Path | None,
         typer.Argument(
-            help="Where to look, with all directories in it; by default where `chat`, `listen` and "
-            "`send` keep state.",
+            help="Folder to search, with its subfolders. Default: the folder of `chat`, `listen` "
+            "and `send`.",
             show_default=False,
         ),
     ] = None,
@@ -68,7 +68,7 @@ def listed(
 
 
 def check(file: File, as_json: AsJson = False) -> None:
-    """Read every row of a file and print what is wrong with it; the exit status is 1 then."""
+    """Read every row of a file and print any damage. The exit status is then 1."""
     from ..state.files import check as check_file
     from ..state.files import summary
 
@@ -122,7 +122,14 @@ def prune(
 
 def backup(
     file: File,
-    copy: Annotated[Path, typer.Argument(help="The copy; must not exist.", metavar="COPY")],
+    copy: Annotated[
+        Path,
+        typer.Argument(
+            help="""Path of the copy, which must not
+    exist.""",
+            metavar="COPY",
+        ),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Copy a file, also while a channel has it open."""
@@ -140,7 +147,7 @@ def restore(
     file: File,
     as_json: AsJson = False,
 ) -> None:
-    """Put a copy in the place of a file; the earlier file stays beside it.
+    """Replace a file by a copy. The earlier file stays beside it.
 
     Messages since the copy are fetched again from Store and peers at the next start, which emits
     `state_rolled_back`.

@@ -12,7 +12,7 @@ from ..errors import ChannelClosed
 from ..events import AnyEvent, DeliveryFailed, MessageAcknowledged, SendFailed, SendingMessage
 
 RESULTS_LIMIT: Final = 1_000
-"""Results that are remembered for a `send` that is repeated under its key; the oldest are dropped.
+"""Results that are remembered for a `send` that is repeated under its key. The oldest are dropped.
 
 A request that a program holds keeps its result in any case.
 """
@@ -31,7 +31,7 @@ class Outcome:
         self.is_closed = False
 
     async def wait(self, within_s: float | None) -> bool:
-        """Wait until the result is known; return whether it is.
+        """Wait for the result, and return True if it is known.
 
         Raises:
             ChannelClosed: the channel was closed first.

@@ -5,55 +5,52 @@ Questions and answers as payloads of a channel (docs/how-to/programs.md). Of rel
 Generated code: reliable_channel/conversation/ask_pb2.py (`make proto`).
 """
 
-from google.protobuf import descriptor as _descriptor
-from google.protobuf import message as _message
-import builtins as _builtins
+import builtins
+import google.protobuf.descriptor
+import google.protobuf.message
 import sys
-import typing as _typing
+import typing
 
-if sys.version_info >= (3, 11):
-    from typing import TypeAlias as _TypeAlias, Never as _Never
+if sys.version_info >= (3, 10):
+    import typing as typing_extensions
 else:
-    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+    import typing_extensions
 
-DESCRIPTOR: _descriptor.FileDescriptor
+DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
-@_typing.final
-class Envelope(_message.Message):
+@typing.final
+class Envelope(google.protobuf.message.Message):
     """Fields are written in the order of their numbers, so that each envelope begins with the five bytes
     0d 52 43 51 a1. No JSON text and no UTF-8 text begins with them.
     """
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    MAGIC_FIELD_NUMBER: _builtins.int
-    VERSION_FIELD_NUMBER: _builtins.int
-    QUESTION_ID_FIELD_NUMBER: _builtins.int
-    ASKER_ID_FIELD_NUMBER: _builtins.int
-    CONTENT_FIELD_NUMBER: _builtins.int
-    magic: _builtins.int
+    MAGIC_FIELD_NUMBER: builtins.int
+    VERSION_FIELD_NUMBER: builtins.int
+    QUESTION_ID_FIELD_NUMBER: builtins.int
+    ASKER_ID_FIELD_NUMBER: builtins.int
+    CONTENT_FIELD_NUMBER: builtins.int
+    magic: builtins.int
     """0xa1514352"""
-    version: _builtins.int
+    version: builtins.int
     """1"""
-    question_id: _builtins.bytes
+    question_id: builtins.bytes
     """16 bytes, unique for its asker"""
-    asker_id: _builtins.str
+    asker_id: builtins.str
     """of an answer: the participant that asked; empty in a question"""
-    content: _builtins.bytes
+    content: builtins.bytes
     """the question or the answer"""
     def __init__(
         self,
         *,
-        magic: _builtins.int = ...,
-        version: _builtins.int = ...,
-        question_id: _builtins.bytes = ...,
-        asker_id: _builtins.str = ...,
-        content: _builtins.bytes = ...,
+        magic: builtins.int = ...,
+        version: builtins.int = ...,
+        question_id: builtins.bytes = ...,
+        asker_id: builtins.str = ...,
+        content: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asker_id", b"asker_id", "content", b"content", "magic", b"magic", "question_id", b"question_id", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["asker_id", b"asker_id", "content", b"content", "magic", b"magic", "question_id", b"question_id", "version", b"version"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Envelope: _TypeAlias = Envelope  # noqa: Y015
+Global___Envelope: typing_extensions.TypeAlias = Envelope

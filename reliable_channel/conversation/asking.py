@@ -16,11 +16,11 @@ from .ask_pb2 import Envelope
 from .envelope import QUESTION_ID_BYTES, UnreadableEnvelope, decode, is_envelope
 
 QUESTIONS_LIMIT: Final = 1_000
-"""Questions that wait to be answered; the oldest are dropped beyond."""
+"""Maximum number of open questions. The oldest are dropped."""
 QUESTIONS_LIMIT_BYTES: Final = 16 * 1024 * 1024
 """The same for their payloads."""
 ANSWERS_LIMIT: Final = 1_000
-"""Answers to one question; further ones are late."""
+"""Maximum number of answers to one question. Further ones are late."""
 
 
 class Heard(NamedTuple):
@@ -42,7 +42,7 @@ class OpenQuestion:
         self._answered_by: set[str] = set()
 
     def take(self, heard: Heard) -> bool:
-        """Take an answer, the first one of each participant; return whether there is room."""
+        """Take the first answer of each participant, and return True if there is room."""
         sender_id = heard.event.sender_id
         if sender_id not in self._answered_by:
             if len(self._answered_by) >= ANSWERS_LIMIT:
@@ -76,7 +76,7 @@ class Asking:
         self._is_closed = False
 
     def note(self, event: AnyEvent) -> None:
-        """Sort a question or an answer; other messages are none of this."""
+        """Sort a question or an answer, and ignore other messages."""
         if not isinstance(event, MessageReceived) or not is_envelope(event.content):
             return
         try:

@@ -21,7 +21,7 @@ class Codec(Protocol[T]):
         ...
 
     def decode(self, payload: bytes, /) -> T:
-        """Return the value in a payload; raise an error if there is none."""
+        """Return the value in a payload, or raise an error if the payload is invalid."""
         ...
 
 
@@ -34,7 +34,7 @@ class Functions:
 
 
 PLAIN: Final[Codec[bytes]] = Functions(checked_payload, bytes)
-"""Payloads as they are."""
+"""Codec that keeps payloads unchanged."""
 
 
 @overload
@@ -44,11 +44,11 @@ def json(kind: type[T]) -> Codec[T]: ...
 def json(kind: type[Any] | None = None) -> Codec[Any]:
     """Return the codec of JSON values, or of one type as JSON.
 
-    A `kind` is a pydantic model; or, with msgspec installed, a `Struct`, a dataclass, a
-    `TypedDict` or another type that msgspec knows. Payloads are UTF-8 without white space.
+    A `kind` is a pydantic model. With msgspec installed, it can also be a `Struct`, a dataclass, a
+    `TypedDict` or another type of msgspec. Payloads are UTF-8 without white space.
 
     Raises:
-        ValueError: there is no library installed for this type; the text names one.
+        ValueError: no library for this type is installed. The text names one.
     """
     if kind is None:
         return Functions(_plain_json, _json.loads)

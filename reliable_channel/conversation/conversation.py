@@ -17,7 +17,7 @@ from .envelope import UnreadableEnvelope, decode, encode, is_envelope
 from .presence import SIGNS, Presence
 
 ANSWER_KEY: Final = "reliable_channel.answer/"
-"""Idempotency keys of answers begin with it; then come the asker and the question."""
+"""Prefix of idempotency keys of answers. The asker and the question follow."""
 EARLIER: Final = 100
 """Log entries of an earlier run from which participants are remembered."""
 NAMED: Final = 5
@@ -108,7 +108,7 @@ class Conversation:
             await self.confirm(outcome.event)
 
     async def confirm(self, event: AnyEvent) -> None:
-        """Confirm an event; a closed channel has no task that would write that."""
+        """Confirm an event. A closed channel has no task to write that."""
         if not self.is_closed:
             await self.runtime.confirm(event)
 
@@ -119,7 +119,7 @@ class Conversation:
     # -- questions ---------------------------------------------------------------------------------
 
     async def ask(self, content: bytes, key: str | None) -> tuple[Request, OpenQuestion]:
-        """Send a question; if it was sent before a restart, take the answers from the log.
+        """Send a question. If it was sent before a restart, take the answers from the log.
 
         A question under a key keeps its id across restarts.
         """
@@ -140,7 +140,7 @@ class Conversation:
         return request
 
     async def ignore(self, heard: Heard) -> None:
-        """Confirm a question.
+        """Confirm that a question was handled.
 
         Raises:
             ChannelClosed: the channel was closed.

@@ -1,4 +1,4 @@
-"""The envelope of questions and answers (`proto/ask.proto`); all other payloads are plain."""
+"""Envelope of questions and answers (`proto/ask.proto`). All other payloads are plain."""
 
 from typing import Final
 
@@ -41,7 +41,7 @@ def decode(payload: bytes) -> Envelope:
     except DecodeError as error:
         raise UnreadableEnvelope(f"the envelope is damaged: {error}") from error
     if found.version != VERSION:
-        raise UnreadableEnvelope(f"the envelope has version {found.version}, not {VERSION}")
+        raise UnreadableEnvelope(f"the envelope must have version {VERSION} (got {found.version})")
     if len(found.question_id) != QUESTION_ID_BYTES:
         raise UnreadableEnvelope(f"a question id has {QUESTION_ID_BYTES} bytes")
     return found

@@ -19,7 +19,7 @@ from ..transport.addresses import checked_addresses, default_content_topic
 SCHEME: Final = "reliable-channel"
 VERSION: Final = "1"
 MAX_CHARACTERS: Final = 4_096
-"""Longer texts are refused; a QR code of this size cannot be scanned either."""
+"""Maximum length of the text. A longer text does not fit a QR code."""
 SHARED_OPTIONS: Final = (
     "bloom_capacity",
     "bloom_error_rate",
@@ -47,7 +47,7 @@ NODE: Final = re.compile(
 )
 """Addresses on a network. Schemes of plugins may name files."""
 NETWORK: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)*(?<!\.toml)")
-"""Named networks; the path of a file is none."""
+"""Names of networks, without paths of files."""
 KEY: Final = re.compile(r"[a-z0-9-]+:([0-9a-f]{2})+(\.([0-9a-f]{2})*)?")
 """An encryption with its key in hex, as `SharesKey` gives it."""
 
@@ -115,7 +115,7 @@ def joined(text: str, sender_id: str, arguments: Mapping[str, Any]) -> dict[str,
 
 
 def join_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a channel that an invitation has; `encrypted` if a key is needed.
+    """Return the arguments of a channel in an invitation. `encrypted` means that a key is needed.
 
     Raises:
         ValueError: the text is not an invitation, or has a part that is unknown, twice there or

@@ -1,7 +1,7 @@
 """Participants that were heard, and when: a record of signs, not a list of members.
 
-The threshold for silence follows the sync schedule. A quiet channel carries about one sync message
-an interval, sent by any of its N participants, so that one of them is heard every N intervals on
+The threshold for silence follows the sync schedule. An idle channel carries about one sync message
+an interval, of any of its N participants. So each participant is heard every N intervals on
 average. By `ROUNDS` times that, an honest participant was heard with a probability of 1 - e^-7.
 """
 
@@ -23,7 +23,7 @@ from ..events import (
 ROUNDS: Final = 7
 """Average waits for a participant's sync message after which it counts as silent: e^-7 is 0.1 %."""
 PARTICIPANTS_LIMIT: Final = 1_000
-"""Participants that are remembered; the one not heard for longest is forgotten."""
+"""Maximum number of remembered participants. The longest silent one is evicted."""
 EARLIEST_MS: Final = 1_600_000_000_000
 """A smaller Lamport timestamp is no time: its sender counts from 0."""
 Sign = Literal["message", "ephemeral", "sync", "repair_request", "reconciliation"]
@@ -50,11 +50,10 @@ class Participant:
 
 
 class Presence:
-    """The participants of one channel that were heard since it was opened.
+    """Participants of one channel that were heard since it was opened.
 
     Args:
-        sync_interval_ms: the interval of sync messages (ms); 0 where there are none, and silence
-            says nothing.
+        sync_interval_ms: the interval of sync messages (ms). 0 if there are no sync messages.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class Presence:
 
     @property
     def silent_after_ms(self) -> int | None:
-        """Threshold of silence (ms); None if there are no sync messages."""
+        """Threshold of silence (ms), or None without sync messages."""
         return ROUNDS * self._interval_ms * max(2, 1 + len(self._present)) or None
 
     def note(self, event: Any, now_ms: int) -> None:
@@ -89,7 +88,7 @@ class Presence:
             self.heard(event.sender_id, sign, heard_ms, now_ms)
 
     def heard(self, sender_id: str, sign: Sign, heard_ms: int, now_ms: int) -> None:
-        """Note that a participant was heard; a `heard_ms` before 2020 counts as now."""
+        """Note that a participant was heard. A `heard_ms` before 2020 counts as now."""
         if sender_id == self._sender_id:
             return
         heard_ms = min(heard_ms, now_ms) if heard_ms >= EARLIEST_MS else now_ms

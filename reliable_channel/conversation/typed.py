@@ -1,4 +1,4 @@
-"""The verbs of a channel for values of one type; a channel itself is one of bytes."""
+"""Methods of a channel for values of one type. A channel itself is one of bytes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
@@ -32,7 +32,7 @@ class Message(Generic[T]):
 
     @property
     def message_id(self) -> str:
-        """Id of the message."""
+        """Message id, as in events."""
         return self.event.message_id
 
     @property
@@ -111,7 +111,7 @@ class Reader(AsyncIterator[ItemT], ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """End the reader."""
+        """End the reader and its iteration."""
 
 
 class Messages(Reader[Message[T]], Generic[T]):
@@ -135,8 +135,8 @@ class Messages(Reader[Message[T]], Generic[T]):
 
 
 class Questions(Reader[Question[T]], Generic[T]):
-    """Questions of other participants; readers of one channel share them, each question goes to
-    one of them."""
+    """Questions of other participants. Readers of one channel share them, so each question goes to
+    one reader."""
 
     def __init__(self, view: View[T]) -> None:
         self._view = view
@@ -152,7 +152,7 @@ class Questions(Reader[Question[T]], Generic[T]):
             await self._view.conversation.confirm(heard.event)
 
     async def aclose(self) -> None:
-        """End the reader; questions that it handed out can still be answered."""
+        """End the reader. Its questions can still be answered."""
         self._is_closed = True
         self._view.conversation.asking.arrived.notify()
 
@@ -195,10 +195,10 @@ class Answers(Reader[Answer[T]], Generic[T]):
             self._view.conversation.asking.close_question(self._question)
 
     async def first(self) -> Answer[T]:
-        """Return the first answer.
+        """Wait for the first answer and return it.
 
         Raises:
-            NoAnswer: there is none in time.
+            NoAnswer: no answer came in time.
             ChannelClosed: the channel was closed first.
         """
         async with self:
@@ -218,7 +218,7 @@ class Answers(Reader[Answer[T]], Generic[T]):
 
 
 class TypedChannel(Generic[T]):
-    """A channel whose payloads are values of one type; `ReliableChannel.typed` makes it.
+    """Channel whose payloads are values of one type.  `ReliableChannel.typed` makes it.
 
     The wire has what the codec makes, without an envelope, so that other implementations read it.
     Participants use one type for a channel: what the codec cannot decode is a
@@ -240,17 +240,16 @@ class TypedChannel(Generic[T]):
         """Accept a message for every participant.
 
         From now on the message is delivered, or an event reports its failure (`delivery_failed`,
-        `send_failed`); with `state`, also across restarts. If you do not know whether an earlier
-        call was accepted (after a crash, say), call again with the same `idempotency_key`: there
-        is one message, and the same request is returned.
+        `send_failed`). With `state`, that holds across restarts. After a crash, call again with the
+        same `idempotency_key`. There is one message, and the same request is returned.
 
         With `wait="acknowledged"` it returns when another participant is known to have the
         message, as `Request.acknowledged` within `within_s` (s).
 
         Back-pressure: the call returns when the message is accepted, not when it is published. At
-        most `limits.outgoing_messages` own messages can be unacknowledged; beyond that it raises
-        `OutgoingBufferFull`, and there is room again after the next `message_acknowledged`,
-        `delivery_failed` or `send_failed`. With `state`, it also waits for the disk.
+        most `limits.outgoing_messages` own messages can be unacknowledged. Then it raises
+        `OutgoingBufferFull` until the next `message_acknowledged`, `delivery_failed` or
+        `send_failed`. With `state`, it also waits for the disk.
 
         Raises:
             EmptyContent: there is nothing to send.
@@ -326,10 +325,10 @@ class TypedChannel(Generic[T]):
             async for question in channel.questions():
                 await question.answer(b"half past six")
 
-        Several loops of a program share the questions. With `state` a question that was neither
-        answered nor ignored comes again after a restart, and no question is answered twice. Call
-        it before you read events or messages: until then, their readers confirm questions. At
-        most 1,000 questions wait; beyond that the oldest becomes `QuestionDropped`.
+        Several loops of a program share the questions. With `state`, an open question is emitted
+        again after a restart, and no question is answered twice. Call it before you read events or
+        messages: until then, their readers confirm questions. At most 1,000 questions wait. Then
+        the oldest becomes `QuestionDropped`.
 
         Raises:
             ChannelClosed: the channel is not open.

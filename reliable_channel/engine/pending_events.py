@@ -8,7 +8,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..events import (
     AcknowledgementSource,
@@ -20,13 +20,18 @@ from ..events import (
     MessageReceived,
     SendFailed,
 )
-from ..sds.changes import Recorder, Row, Table, Value
+from ..sds.changes import DamagedRow, Recorder, Row, Value, typed_table
 from ..sds.log.entry import LogEntry
 from ..sds.log.log import MessageLog
 
-PENDING_EVENTS: Final = Table(
-    "unconfirmed", (("number", "INTEGER"), ("message_id", "TEXT"), ("event", "TEXT"))
-)
+
+class _PendingRow(NamedTuple):
+    number: int
+    message_id: str
+    event: str
+
+
+PENDING_EVENTS: Final = typed_table("unconfirmed", _PendingRow)
 """In the order of emission. A message's content is in the log."""
 
 PENDING_EVENTS_LIMIT: Final = 100_000
@@ -91,11 +96,9 @@ class PendingEvents:
     def restore(self, rows: Sequence[Row], log: MessageLog) -> Iterator[tuple[AnyEvent, int]]:
         """What is unconfirmed from before a restart, in order, with its numbers. Messages that
         retention has trimmed meanwhile are left out."""
-        for number, message_id, values in sorted(rows, key=lambda row: int(row[0] or 0)):
-            assert isinstance(number, int)
-            assert isinstance(message_id, str) and isinstance(values, str)
+        for number, message_id, event in sorted(PENDING_EVENTS.read(rows)):
             self._last = max(self._last, number)
-            values = json.loads(values)
+            values = json.loads(event)
             if kind := _BY_NAME.get(values.pop("event")):
                 yield _report(kind, values), number
             elif entry := log.get(message_id):
@@ -133,7 +136,8 @@ def _key(event: AnyEvent) -> Key:
 
 def _redelivered(entry: LogEntry, values: dict[str, object]) -> MessageReceived:
     position, missing = values["position"], values["missing"]
-    assert isinstance(position, int) and isinstance(missing, list)
+    if not (isinstance(position, int) and isinstance(missing, list)):
+        raise DamagedRow(f"event of {entry.message_id!r} without position or missing messages")
     return MessageReceived(
         entry.message_id,
         entry.sender_id,

@@ -5,34 +5,39 @@ import json
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from ..diagnostics import MessagePossiblyAcknowledged
 from ..errors import StateError
 from ..events import DeliveryFailed, MessageAcknowledged, MessageSent, SendFailed, SendProgress
-from ..sds.changes import NO_RECORDER, Recorder, Row, Table
+from ..sds.changes import NO_RECORDER, Recorder, Row, typed_table
 
-REQUESTS: Final = Table("requests", (("request_id", "TEXT"), ("message_ids", "TEXT")))
-REQUEST_PROGRESS: Final = Table(
-    "request_progress",
-    (
-        ("request_id", "TEXT"),
-        ("sent", "INTEGER"),
-        ("acknowledged", "INTEGER"),
-        ("failed", "INTEGER"),
-    ),
-)
+
+class _RequestRow(NamedTuple):
+    request_id: str
+    message_ids: str
+
+
+class _RequestProgressRow(NamedTuple):
+    request_id: str
+    sent: int
+    acknowledged: int
+    failed: int
+
+
+class _SendRow(NamedTuple):
+    idempotency_key: str
+    number: int
+    request_id: str
+    message_ids: str
+
+
+REQUESTS: Final = typed_table("requests", _RequestRow)
+REQUEST_PROGRESS: Final = typed_table("request_progress", _RequestProgressRow)
 """Apart from the ids, which are written once: a long message has a hundred and a step for each.
 From the first step on."""
-SENDS: Final = Table(
-    "sends",
-    (
-        ("idempotency_key", "TEXT"),
-        ("number", "INTEGER"),
-        ("request_id", "TEXT"),
-        ("message_ids", "TEXT"),
-    ),
-)
+SENDS: Final = typed_table("sends", _SendRow)
 _UUID_FIXED: Final = 0xF000 << 64 | 0xC000 << 48
 _UUID_VERSION_4: Final = 0x4000 << 64 | 0x8000 << 48
 KEYS_REMEMBERED: Final = 100_000
@@ -144,11 +149,9 @@ class Requests:
     ) -> None:
         """Begin with the requests from before a restart, of whose messages `pending` still wait
         for an acknowledgement."""
-        steps = {row[0]: row[1:] for row in progress}
-        for request_id, message_ids in rows:
+        steps = {row.request_id: row[1:] for row in REQUEST_PROGRESS.read(progress)}
+        for request_id, message_ids in REQUESTS.read(rows):
             sent, acknowledged, failed = steps.get(request_id, (0, 0, 0))
-            assert isinstance(request_id, str) and isinstance(message_ids, str)
-            assert isinstance(sent, int) and isinstance(acknowledged, int)
             request = _Request(
                 request_id, tuple(json.loads(message_ids)), sent, acknowledged, bool(failed)
             )
@@ -217,8 +220,6 @@ class Idempotency:
 
     def restore(self, rows: Iterable[Row]) -> None:
         """Begin with the keys from before a restart."""
-        for key, number, request_id, message_ids in sorted(rows, key=lambda row: int(row[1] or 0)):
-            assert isinstance(key, str) and isinstance(number, int)
-            assert isinstance(request_id, str) and isinstance(message_ids, str)
-            self._accepted[key] = Accepted(request_id, tuple(json.loads(message_ids)), key)
-            self._number = number
+        for row in sorted(SENDS.read(rows), key=attrgetter("number")):
+            key, self._number = row.idempotency_key, row.number
+            self._accepted[key] = Accepted(row.request_id, tuple(json.loads(row.message_ids)), key)

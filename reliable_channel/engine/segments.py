@@ -142,7 +142,7 @@ class Segments:
                         other, segment_size_bytes, max_payload_bytes
                     )
         room = ReassemblyLimits()
-        self._reassembler = Reassembler(
+        self.reassembler = Reassembler(
             ReassemblyLimits(
                 reconstruction_timeout_ms=reconstruction_timeout_ms,
                 max_total_segments=max(
@@ -191,7 +191,7 @@ class Segments:
             return
         segment, layout = found
         place = _Place(number, received.message_id)
-        outcomes = self._reassembler.add(received.sender_id, segment, now_ms, place)
+        outcomes = self.reassembler.add(received.sender_id, segment, now_ms, place)
         self._plan()
         for outcome in outcomes:
             if isinstance(outcome, PayloadReassembled):
@@ -211,12 +211,12 @@ class Segments:
 
     def on_deadline(self, now_ms: int) -> Iterator[Emitted]:
         """Give up what took too long."""
-        outcomes = self._reassembler.on_deadline(now_ms)
+        outcomes = self.reassembler.on_deadline(now_ms)
         self._plan()
         yield from map(_emitted, outcomes)
 
     def _plan(self) -> None:
-        self.agenda.plan(Slot.SEGMENTS, self._reassembler.next_deadline_ms())
+        self.agenda.plan(Slot.SEGMENTS, self.reassembler.next_deadline_ms())
 
     def _heard(self, form: str, received: MessageReceived) -> None:
         """Follow the form of a payload that `received` completes, unless it is a redelivery."""

@@ -3,12 +3,12 @@ audits and for curiosity."""
 
 import gzip
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from io import FileIO
-from itertools import count
 from os import SEEK_END
 from pathlib import Path
 from sys import maxsize
@@ -280,12 +280,7 @@ class Journal:
         """Go on in a new file; the old one is packed meanwhile."""
         self._close_part()
         try:
-            part = next(
-                path
-                for number in count(1)
-                if not (path := part_path(self.path, number)).exists()
-                and not packed_path(path).exists()
-            )
+            part = _next_part(self.path)
             self.path.rename(part)
         except OSError:
             self._part_bytes *= 2  # goes on in this file, and tries again then
@@ -322,6 +317,14 @@ def part_path(path: Path, number: int) -> Path:
 def packed_path(part: Path) -> Path:
     """Where a part of a journal is once it is packed."""
     return part.with_name(f"{part.name}.gz")
+
+
+def _next_part(path: Path) -> Path:
+    """Return the path of a new part, whose number is above all that are there: readers order parts
+    by number, and the oldest may have been removed."""
+    name = re.compile(rf"{re.escape(path.stem)}\.(\d{{4,9}}){re.escape(path.suffix)}(?:\.gz)?")
+    found = (name.fullmatch(each.name) for each in path.parent.iterdir())
+    return part_path(path, 1 + max((int(each[1]) for each in found if each), default=0))
 
 
 def _pack(part: Path) -> None:

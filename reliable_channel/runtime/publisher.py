@@ -43,6 +43,7 @@ class Publisher:
         backoff = self._wiring.backoff()
         while True:
             item = await self._next()
+            envelope: Envelope | None = None
             try:
                 envelope = await self._envelope(item)
                 published = await self._transport.publish(envelope) or envelope
@@ -108,10 +109,10 @@ class Publisher:
         self._engine.outbox.done()
         self._driver.refused(item.outgoing, reason)
 
-    def _keep(self, item: Item, envelope: Envelope) -> None:
+    def _keep(self, item: Item, envelope: Envelope | None) -> None:
         """See that a message that the node did not take goes again, where it is to."""
         if self._engine.failed(item, self._driver.now_ms()):
-            if item.outgoing.kind is not OutgoingKind.SYNC:
+            if envelope is not None and item.outgoing.kind is not OutgoingKind.SYNC:
                 self._attempted[item] = envelope
             self._driver.to_send.notify_one()
 

@@ -41,7 +41,7 @@ from .task_context import TaskContext
 if TYPE_CHECKING:
     from .journal import Journal
 
-DAMAGE: Final = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
+DAMAGE: Final = (ArithmeticError, LookupError, TypeError, ValueError)
 """What rows raise that a disk changed in a way that SQLite cannot notice."""
 REDELIVERED_AT_ONCE: Final = 100
 """Unconfirmed events that are emitted at a start before other tasks have their turn."""

@@ -2,10 +2,10 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from .bloom import BloomFilterError, BloomForm, BloomLayout
-from .changes import NO_RECORDER, Recorder, Row, Table
+from .changes import NO_RECORDER, Recorder, Row, typed_table
 from .events import (
     AcknowledgementSource,
     BloomFilterIgnored,
@@ -20,7 +20,13 @@ MAX_FALSE_POSITIVES: Final = 0.01
 """A filter whose fill gives more false positives than this says nothing: one with all bits set
 acknowledges everything."""
 
-PARTICIPANTS: Final = Table("participants", (("sender_id", "TEXT"), ("first_heard_ms", "INTEGER")))
+
+class _ParticipantRow(NamedTuple):
+    sender_id: str
+    first_heard_ms: int
+
+
+PARTICIPANTS: Final = typed_table("participants", _ParticipantRow)
 
 
 class Participants:
@@ -48,8 +54,7 @@ class Participants:
 
     def restore(self, rows: Iterable[Row]) -> None:
         """Begin with those heard before a restart."""
-        for sender_id, first_heard_ms in rows:
-            assert isinstance(sender_id, str) and isinstance(first_heard_ms, int)
+        for sender_id, first_heard_ms in PARTICIPANTS.read(rows):
             self._last_heard_ms[sender_id] = first_heard_ms
 
 

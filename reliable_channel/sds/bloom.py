@@ -104,10 +104,8 @@ class SpecBloomForm:
     """js-waku's filters: big-endian words and nothing else, so that all must have one size."""
 
     byte_flip = 7
-
-    def hash_pair(self, message_id: str) -> HashPair:
-        """MurmurHash3, 32 bits."""
-        return hash_pair(message_id)
+    hash_pair = staticmethod(hash_pair)
+    """MurmurHash3, 32 bits."""
 
     def write(self, parameters: BloomParameters, words: bytes) -> bytes:
         """The words."""
@@ -254,7 +252,8 @@ class RollingBloomFilter:
             self._count -= (capacity + 1) // 2
             self.rollovers += 1
             self._changes = None
-        positions = self.layout.positions(message_id)
+        layout = self.layout
+        positions = spread(layout.form.hash_pair(message_id), layout.hash_count, layout.bit_count)
         self._current.set_bits(positions)
         if self._changes is not None:
             self._changes.append(positions)

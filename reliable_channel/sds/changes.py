@@ -8,9 +8,9 @@ Small tables are rows by key: putting a key again replaces its row. The log is a
 large: its entries are added, learn a retrieval hint, and are trimmed from the oldest on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, Generic, TypeVar, get_type_hints
 
 Value = str | int | bytes | None
 Row = tuple[Value, ...]
@@ -29,6 +29,44 @@ class Table:
     name: str
     columns: tuple[tuple[str, str], ...]
     """Names and types, the key first."""
+
+
+class DamagedRow(ValueError):
+    """A row is not one that this package writes."""
+
+
+R = TypeVar("R")
+_COLUMN_TYPES: Final[dict[Any, str]] = {
+    **{str: "TEXT", int: "INTEGER", bytes: "BLOB", Value: "ANY"},
+    **{str | None: "TEXT", int | None: "INTEGER", bytes | None: "BLOB"},
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TypedTable(Table, Generic[R]):
+    """A table whose columns are the fields of a named tuple."""
+
+    make: Callable[..., R]
+    types: tuple[Any, ...]
+
+    def read(self, rows: Iterable[Row]) -> Iterator[R]:
+        """Give rows their types.
+
+        Raises:
+            DamagedRow: a row has a value of another type, or more or fewer values.
+        """
+        for row in rows:
+            if len(row) != len(self.types) or not all(map(isinstance, row, self.types)):
+                columns = ", ".join(" ".join(column) for column in self.columns)
+                raise DamagedRow(f"a row of {self.name!r} must have {columns} (got {row!r})")
+            yield self.make(*row)
+
+
+def typed_table(name: str, row: Callable[..., R]) -> TypedTable[R]:
+    """Return the table whose rows are `row`, a named tuple; its first field is the key."""
+    fields = get_type_hints(row)
+    columns = tuple((column, _COLUMN_TYPES[of]) for column, of in fields.items())
+    return TypedTable(name, columns, row, tuple(fields.values()))
 
 
 @dataclass(slots=True)

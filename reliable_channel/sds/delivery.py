@@ -6,7 +6,7 @@ from .agenda import Slot
 from .events import MessageLost, MessageReceived
 from .log.entry import LogEntry
 from .message import HistoryEntry, MessageKind
-from .references.incoming import ParkedMessage, in_log_order
+from .references.incoming import ArrivedMessage, in_log_order
 from .state import ChannelState
 from .states import Trigger
 
@@ -20,7 +20,7 @@ class Delivery:
     def __init__(self, state: ChannelState) -> None:
         self._state = state
 
-    def deliver(self, first: ParkedMessage) -> None:
+    def deliver(self, first: ArrivedMessage) -> None:
         """Deliver a message, and those whose last dependency it was (LIP 109, Deliver Message).
 
         A sync message of a dialect that refers to them has nothing to deliver, but others wait for
@@ -30,27 +30,27 @@ class Delivery:
         at_once = state.options.behaviour.deliver == "at_once"
         ready = deque([first])
         while ready:
-            parked = ready.popleft()
-            message_id = parked.message.message_id
-            if parked.message.kind is MessageKind.SYNC:
+            arrived = ready.popleft()
+            message_id = arrived.message.message_id
+            if arrived.message.kind is MessageKind.SYNC:
                 state.referable_syncs.add(message_id)
             else:
-                self._log(parked)
+                self._log(arrived)
             state.on_transition(message_id, Trigger.COMPLETE)
             durably = state.options.repair.cache_durably
-            state.repair_cache.add(message_id, parked.data, durably=durably)
+            state.repair_cache.add(message_id, arrived.data, durably=durably)
             released = state.incoming_buffer.mark_delivered(message_id)
             if at_once and released:
                 ready.extend(
                     state.incoming_buffer.take(p.message.message_id) for p in in_log_order(released)
                 )
 
-    def _log(self, parked: ParkedMessage) -> None:
-        state, message = self._state, parked.message
+    def _log(self, arrived: ArrivedMessage) -> None:
+        state, message = self._state, arrived.message
         lamport, content = message.lamport_timestamp or 0, message.content or b""
         state.clock.merge(lamport)
         entry = LogEntry(
-            message.message_id, message.sender_id, lamport, content, parked.retrieval_hint
+            message.message_id, message.sender_id, lamport, content, arrived.retrieval_hint
         )
         position = state.log.insert(entry)
         state.counters.delivered += 1
@@ -61,8 +61,8 @@ class Delivery:
                 content,
                 lamport,
                 position,
-                tuple(parked.lost),
-                parked.retrieval_hint,
+                tuple(arrived.lost),
+                arrived.retrieval_hint,
             )
         )
 

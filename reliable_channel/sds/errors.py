@@ -36,4 +36,4 @@ class NotInDialect(SdsError):
 
 
 class OutgoingBufferFull(SdsError):
-    """Too many own messages are unacknowledged; send again when some are."""
+    """Too many own messages are unacknowledged. Send again after the next acknowledgement."""

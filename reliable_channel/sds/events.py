@@ -31,7 +31,7 @@ class OutgoingKind(Enum):
 
     @property
     def is_of_the_moment(self) -> bool:
-        """Whether Store need not store it."""
+        """True if a Store node need not keep the message."""
         return self in _OF_THE_MOMENT
 
 
@@ -40,47 +40,47 @@ _OF_THE_MOMENT: Final = (OutgoingKind.CONTROL, OutgoingKind.SYNC, OutgoingKind.E
 
 @value
 class Outgoing:
-    """Bytes to broadcast; for `CONTENT` and `RETRY` the owner then calls `dispatched`."""
+    """Bytes to broadcast. After `CONTENT` and `RETRY` the owner calls `dispatched`."""
 
     kind: OutgoingKind
     message_id: str
     data: bytes
     timestamp_ns: int | None = None
-    """The time from which a new message's id was made; peers check the id with it."""
+    """Time in a new message's id. Peers check the id with it."""
     is_redundant: bool = False
-    """Whether it may be dropped where a rate limit is short: a copy ahead of requests, or a
-    sync that asks for nothing."""
+    """True if the message may be dropped under a rate limit: an extra copy, or a sync without
+    requests."""
 
 
 class AcknowledgementSource(Enum):
-    """How an acknowledgement is known."""
+    """Evidence for an acknowledgement: proof or bloom filter."""
 
     CAUSAL_HISTORY = "causal_history"
     """A proof: another participant's causal history lists the message."""
     BLOOM_FILTER = "bloom_filter"
-    """Evidence: it is in the bloom filters of as many participants as the threshold demands."""
+    """Evidence: the bloom filters of `possible_acks_threshold` participants contain the message."""
 
 
 class RejectionReason(Enum):
-    """Why a received message was rejected."""
+    """Reason for the rejection of a received message."""
 
     MALFORMED = "malformed"
     OTHER_DIALECT = "other_dialect"
-    """It is in a dialect that this participant does not accept."""
+    """The message is in a dialect that this participant does not read."""
     WRONG_CHANNEL = "wrong_channel"
     MISSING_ID = "missing_id"
     LAMPORT_TOO_FAR_AHEAD = "lamport_too_far_ahead"
     ID_ALREADY_USED = "id_already_used"
     OLDER_THAN_LOG = "older_than_log"
     UNDECRYPTABLE = "undecryptable"
-    """It belongs to this channel, and its content fails to decrypt: another key, or forged."""
+    """The content fails to decrypt: another key, or forged."""
     UNPROVEN_SENDER = "unproven_sender"
-    """This participant requires signatures, and it has no valid one of its `sender_id`."""
+    """This participant requires signatures, and the message has no valid one."""
     INCOMING_BUFFER_FULL = "incoming_buffer_full"
     FORGED_ID = "forged_id"
-    """It was parked until the true message arrived, which the id proves."""
+    """The message was parked until the true one arrived, which the id proves."""
     EXCESSIVE_REFERENCES = "excessive_references"
-    """It refers to, or requests, more messages than an honest one does, or has longer ids."""
+    """The message refers to or requests more messages than an honest one, or has longer ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +90,27 @@ class MessagePossiblyAcknowledged:
     wire_name: ClassVar[str] = "message_possibly_acknowledged"
     message_id: str
     possible_ack_count: int
-    """Participants so far."""
+    """Number of participants so far, by their bloom filters."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageAcknowledged:
-    """An own message was received by at least one other participant; it is not sent again."""
+    """At least one other participant received an own message. It is not sent again."""
 
     wire_name: ClassVar[str] = "message_acknowledged"
     message_id: str
     source: AcknowledgementSource
     acknowledged_by: str
-    """The participant whose message acknowledged it."""
+    """Sender of the acknowledging message."""
     participant_count: int = 1
-    """Participants heard so far that have it, or probably have it by their bloom filters."""
+    """Participants that have the message, or probably have it by their bloom filters."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFailed:
-    """An own message was not acknowledged after all retries; it is not sent again.
+    """An own message was not acknowledged after all retries. It is not sent again.
 
-    Perhaps no participant has it.
+    Perhaps no participant received the message.
     """
 
     wire_name: ClassVar[str] = "delivery_failed"
@@ -121,7 +121,7 @@ class DeliveryFailed:
 
 @dataclass(frozen=True, slots=True)
 class MessageReceived:
-    """A message is delivered, after all messages that it depends on were delivered or lost.
+    """A message is delivered, after its dependencies were delivered or lost.
 
     Each message is delivered once.
     """
@@ -132,24 +132,24 @@ class MessageReceived:
     content: bytes
     lamport_timestamp: int
     position: int
-    """Its index in the log, from 0; not the last one if later messages arrived first."""
+    """Index in the log, from 0. Not the last index if later messages arrived first."""
     missing: tuple[HistoryEntry, ...] = ()
-    """Messages of its causal history that were lost when it was delivered."""
+    """Dependencies that were lost at the time of delivery."""
     retrieval_hint: bytes | None = None
     redelivered: bool = False
-    """Whether it may have been emitted before: the process ended before it was confirmed."""
+    """True if the event may have been emitted before a restart and was not confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageMissing:
-    """Messages are missing: known by reference only, and other messages depend on them."""
+    """Messages are missing: they are known by reference only, and other messages depend on them."""
 
     wire_name: ClassVar[str] = "message_missing"
     missing: tuple[HistoryEntry, ...]
     carrier_id: str = ""
-    """The message that refers to them."""
+    """Message that refers to the missing ones."""
     referrer_id: str = ""
-    """The sender of that message."""
+    """Sender of the referring message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +170,13 @@ class MessageLost:
 class ReferencesDropped:
     """References to unknown messages were dropped because of a limit.
 
-    These messages are not searched until they are referred to again. One event for all references
-    of a sender that a step drops.
+    These messages are not searched until another message refers to them. A step emits one event for
+    each sender.
     """
 
     wire_name: ClassVar[str] = "references_dropped"
     sender_id: str
-    """The participant whose messages referred to them."""
+    """Sender of the referring messages."""
     count: int
     reason: str
 
@@ -190,28 +190,28 @@ class MessageRejected:
     detail: str
     message_id: str = ""
     sender_id: str = ""
-    """The sender, or that of the bundle with it if it cannot be read."""
+    """Sender of the message, or of its bundle if it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageForged:
     """A delivered message turned out to be forged: it used the id of another one.
 
-    The true message, which the id proves, replaces it in the log and is delivered next. Undo what
-    your application did for the forged one.
+    The true message replaces it in the log and is delivered next. Undo the effects of the forged
+    one in your application.
     """
 
     wire_name: ClassVar[str] = "message_forged"
     message_id: str
     sender_id: str
-    """The sender that the forged message named; its author is unknown."""
+    """Sender that the forged message named. Its author is unknown."""
     content: bytes
-    """Of the forged message."""
+    """Content of the forged message."""
 
 
 @dataclass(frozen=True, slots=True)
 class BloomFilterIgnored:
-    """A participant's bloom filter cannot be used as an acknowledgement; its message is accepted.
+    """A participant's bloom filter cannot be used as an acknowledgement. Its message is accepted.
 
     Emitted once for each participant.
     """
@@ -255,12 +255,12 @@ class RepairRequested:
     wire_name: ClassVar[str] = "repair_requested"
     message_ids: tuple[str, ...]
     carrier_id: str
-    """The message that carries the request."""
+    """Message that carries the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairRequestReceived:
-    """Another participant requests messages."""
+    """A repair request of another participant arrived."""
 
     wire_name: ClassVar[str] = "repair_request_received"
     message_ids: tuple[str, ...]
@@ -272,17 +272,17 @@ class RepairBudgetReached:
     """A participant requests, or broadcasts in bundles, more messages than its budget allows.
 
     Requests stay unanswered, and may be sent again. Messages of bundles are dropped, and may be
-    broadcast again. Emitted once a minute for each participant. Raise
-    `repair.requester_answers_per_minute` and its siblings if honest participants need more.
+    broadcast again. Emitted once a minute for each participant. If honest participants need more,
+    raise `repair.requester_answers_per_minute` and related options.
     """
 
     wire_name: ClassVar[str] = "repair_budget_reached"
     message_ids: tuple[str, ...]
-    """The requested messages; empty for a bundle, whose messages are not read."""
+    """Requested messages (empty for a bundle, which is not read)."""
     sender_id: str
-    """The requester, or the sender of the bundle."""
+    """Requester, or sender of the bundle."""
     in_all: bool
-    """True if all participants together reached their limit, not this one its own."""
+    """True if all participants together reached the common limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,31 +297,31 @@ class RepairSent:
 class MessageReconciled:
     """Another participant broadcast a message to repair a difference of logs, and it is new here.
 
-    The message is delivered as any other (`MessageReceived`).
+    The message is delivered like any other (`MessageReceived`).
     """
 
     wire_name: ClassVar[str] = "message_reconciled"
     message_id: str
     sender_id: str
-    """The participant that broadcast it; it may have another author."""
+    """Participant that broadcast the message, which may have another author."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogDiffers:
     """Another participant's log differs from this one permanently.
 
-    One of both lacks messages to which no new message refers. Emitted once until the logs of all
-    participants agree again (`LogAgrees`); the sync status is `different` meanwhile. Logs are
+    One of the logs lacks messages to which no new message refers. Emitted once until the logs of
+    all participants agree again (`LogAgrees`). Until then the sync status is `different`. Logs are
     compared without their newest five minutes.
     """
 
     wire_name: ClassVar[str] = "log_differs"
     sender_id: str
-    """The participant whose log was compared."""
+    """Participant with the other log."""
     since_ms: int
-    """The first Lamport timestamp of the range in which the logs differ."""
+    """First Lamport timestamp of the range in which the logs differ."""
     until_ms: int
-    """The first one after it."""
+    """First Lamport timestamp after the range."""
     count_here: int
     """Messages in the range in this log."""
     count_there: int

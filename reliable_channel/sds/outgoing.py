@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from .agenda import Agenda, Slot
 from .bloom import BloomForm, BloomLayout, BloomParameters, Probes, contains
 from .bloom_hash import HashPair
-from .changes import NO_RECORDER, Recorder, Row, Table
+from .changes import NO_RECORDER, Recorder, Row, typed_table
 from .fast_dataclass import value
 
 MAX_MS: Final = 60 * 60 * 1000
@@ -49,16 +49,20 @@ def doubling(message: Unacknowledged) -> int:
     return max(message.interval_ms, min(message.interval_ms << doublings, MAX_MS))
 
 
-OUTGOING: Final = Table("outgoing_messages", (("message_id", "TEXT"), ("data", "BLOB")))
-OUTGOING_PROGRESS: Final = Table(
-    "outgoing_progress",
-    (
-        ("message_id", "TEXT"),
-        ("attempts", "INTEGER"),
-        ("due_ms", "INTEGER"),
-        ("possible_acks", "TEXT"),
-    ),
-)
+class _OutgoingRow(NamedTuple):
+    message_id: str
+    data: bytes
+
+
+class _RetryRow(NamedTuple):
+    message_id: str
+    attempts: int
+    due_ms: int | None
+    possible_acks: str
+
+
+OUTGOING: Final = typed_table("outgoing_messages", _OutgoingRow)
+OUTGOING_PROGRESS: Final = typed_table("outgoing_progress", _RetryRow)
 """Apart from the messages, which are written once: they are a thousand times as long. From the
 first dispatch on."""
 
@@ -228,16 +232,14 @@ class OutgoingBuffer:
         What was dispatched is due when it was due then, or now where it was on its way for another
         time; what never was waits for the transport, and the owner puts it there.
         """
-        steps = {row[0]: row[1:] for row in progress}
-        for message_id, data in messages:
+        steps = {row.message_id: row[1:] for row in OUTGOING_PROGRESS.read(progress)}
+        for message_id, data in OUTGOING.read(messages):
             attempts, due_ms, acks = steps.get(message_id, (0, None, "[]"))
-            assert isinstance(message_id, str) and isinstance(data, bytes)
             data = data or cached[message_id]
-            assert isinstance(attempts, int) and isinstance(acks, str)
             entry = OutgoingEntry(message_id, data, attempts, set(json.loads(acks)))
             self.entries[message_id] = entry
             if attempts:
-                self._schedule(entry, due_ms if isinstance(due_ms, int) else now_ms)
+                self._schedule(entry, now_ms if due_ms is None else due_ms)
         self._plan()
 
     def undispatched(self) -> list[OutgoingEntry]:

@@ -20,7 +20,7 @@ from .ids import RecentIds, is_proven, js_waku_id
 from .log.entry import LogEntry
 from .message import HistoryEntry, Message, MessageKind
 from .profile import WireProfile
-from .references.incoming import ParkedMessage, charge_bytes
+from .references.incoming import ArrivedMessage, ParkedMessage, charge_bytes
 from .references.unknown import UnknownReferences, excess, unknown_references
 from .search import ReferenceSearch
 from .signing import NotProven, check_signature
@@ -113,7 +113,7 @@ class Receiver:
             )
             state.counters.ephemeral_received += 1
             return Arrival(Outcome.EPHEMERAL, message.message_id)
-        arrived = ParkedMessage(message, data, retrieval_hint, now_ms, set())
+        arrived = ArrivedMessage(message, data, retrieval_hint)
         return self._receive_reliable(arrived, profile, now_ms, sent_at_ns)
 
     def _dialect_of(self, data: bytes) -> WireProfile | None:
@@ -130,7 +130,7 @@ class Receiver:
 
     def _receive_reliable(
         self,
-        arrived: ParkedMessage,
+        arrived: ArrivedMessage,
         profile: WireProfile,
         now_ms: int,
         sent_at_ns: int | None,
@@ -227,7 +227,7 @@ class Receiver:
 
     def _receive_sync(
         self,
-        arrived: ParkedMessage,
+        arrived: ArrivedMessage,
         unknown: UnknownReferences,
         profile: WireProfile,
         now_ms: int,
@@ -274,12 +274,11 @@ class Receiver:
         )
 
     def _deliver_or_park(
-        self, arrived: ParkedMessage, unknown: UnknownReferences, profile: WireProfile, now_ms: int
+        self, arrived: ArrivedMessage, unknown: UnknownReferences, profile: WireProfile, now_ms: int
     ) -> None:
         # Nearly always all that it refers to is known.
         if unknown and (unmet := self._note_unmet(arrived, unknown, profile, now_ms, parks=True)):
-            arrived.unmet = unmet
-            self._park(arrived, now_ms)
+            self._park(arrived, unmet, now_ms)
         else:
             self._delivery.deliver(arrived)
 
@@ -334,7 +333,7 @@ class Receiver:
 
     def _note_unmet(
         self,
-        arrived: ParkedMessage,
+        arrived: ArrivedMessage,
         unknown: UnknownReferences,
         profile: WireProfile,
         now_ms: int,
@@ -359,14 +358,21 @@ class Receiver:
         proven, else that of all."""
         return "" if self._proof is None else message.sender_id
 
-    def _park(self, parked: ParkedMessage, now_ms: int) -> None:
+    def _park(self, arrived: ArrivedMessage, unmet: set[str], now_ms: int) -> None:
         buffer, limits = self._state.incoming_buffer, self._state.options.limits
+        parked = ParkedMessage(
+            # The decoded history is not needed any more, and larger than all the rest.
+            replace(arrived.message, causal_history=(), bloom_filter=None),
+            arrived.data,
+            arrived.retrieval_hint,
+            arrived.lost,
+            arrived_ms=now_ms,
+            unmet=unmet,
+        )
         while len(buffer.parked) >= limits.incoming_messages:
             self._evict(buffer.parked_counts.first_to_go(), now_ms)
         while buffer.parked and buffer.size_bytes + charge_bytes(parked) > limits.incoming_bytes:
             self._evict(buffer.parked_sizes.first_to_go(), now_ms)
-        # The decoded history is not needed any more, and larger than all the rest.
-        parked.message = replace(parked.message, causal_history=(), bloom_filter=None)
         buffer.park(parked)
         self._state.on_transition(parked.message.message_id, Trigger.ARRIVES_EARLY)
         self._references.bound()

@@ -128,13 +128,13 @@ def _fill_bloom_filter(state: ChannelState, newest: Sequence[LogEntry]) -> None:
 
 
 def _parked(rows: Sequence[Row], listen_to: Sequence[WireProfile]) -> Iterator[ParkedMessage]:
-    for _, arrived_ms, retrieval_hint, data in rows:
-        assert isinstance(arrived_ms, int) and isinstance(data, bytes)
-        assert retrieval_hint is None or isinstance(retrieval_hint, bytes)
+    for _, arrived_ms, retrieval_hint, data in PARKED.read(rows):
         codec = next((p.codec for p in listen_to if p.codec.recognises(data)), None)
         try:
             if codec is not None:
-                yield ParkedMessage(codec.decode(data), data, retrieval_hint, arrived_ms, set())
+                yield ParkedMessage(
+                    codec.decode(data), data, retrieval_hint, arrived_ms=arrived_ms, unmet=set()
+                )
         except CodecError:
             # It was read before, by a version that was less strict: it must come again.
             continue

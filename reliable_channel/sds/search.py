@@ -12,7 +12,7 @@ from .delivery import Delivery
 from .dialects import Codec
 from .events import MessageMissing, ReferencesDropped
 from .message import HistoryEntry
-from .references.incoming import REFERENCE_BYTES, ParkedMessage, in_log_order
+from .references.incoming import REFERENCE_BYTES, ArrivedMessage, ParkedMessage, in_log_order
 from .references.queued import Batch
 from .references.unknown import (
     CHECKED,
@@ -40,7 +40,7 @@ class ReferenceSearch:
 
     def note(
         self,
-        arrived: ParkedMessage,
+        arrived: ArrivedMessage,
         unknown: UnknownReferences,
         codec: Codec,
         now_ms: int,
@@ -125,7 +125,7 @@ class ReferenceSearch:
         self._report(dropped, f"not looked for within {timeout_ms} ms")
 
     def _review_checked(
-        self, arrived: ParkedMessage, unknown: UnknownReferences, now_ms: int
+        self, arrived: ArrivedMessage, unknown: UnknownReferences, now_ms: int
     ) -> tuple[set[str], list[int]]:
         """What the message waits for of the newest references, which fit the budget (`room`), and
         the places of those that are not looked for yet."""
@@ -156,7 +156,7 @@ class ReferenceSearch:
         return unmet, fresh
 
     def _review_unchecked(
-        self, arrived: ParkedMessage, unknown: UnknownReferences, unmet: set[str], now_ms: int
+        self, arrived: ArrivedMessage, unknown: UnknownReferences, unmet: set[str], now_ms: int
     ) -> dict[str, int]:
         """Add to `unmet` all older references; return those that are unknown, by their
         places."""

@@ -66,7 +66,7 @@ class Timetable:
         """The first ids that are due by `now_ms`."""
         if not self.due_ms:
             return []
-        due = self._order.irange(maximum=(now_ms + 1,))
+        due = self._order.irange(maximum=(now_ms + 1, 0, ""))
         return [message_id for _, _, message_id in islice(due, most)]
 
 

@@ -61,7 +61,7 @@ class SegmentLayout(Protocol):
 class _BoundedSegments:
     """A layout whose segment size bounds the encoded segment."""
 
-    min_segment_size_bytes: Final = HEADER_BYTES + CHUNK_ALIGNMENT_BYTES
+    min_segment_size_bytes: int = HEADER_BYTES + CHUNK_ALIGNMENT_BYTES
 
     def chunk_size_bytes(self, segment_size_bytes: int) -> int:
         """Return how much of a payload one segment carries: its size bounds the encoded segment."""
@@ -76,7 +76,7 @@ class _BoundedSegments:
 class NimSegmentation(_BoundedSegments):
     """The layout of `logos-messaging/nim-segmentation`, which logos-delivery speaks."""
 
-    name: Final = "nim-segmentation"
+    name: str = "nim-segmentation"
 
     def encode(self, segment: Segment) -> bytes:
         """Write one segment; `parity_segment_count` is left out where there is none.
@@ -117,8 +117,8 @@ class NimSegmentation(_BoundedSegments):
 class Lip243V01:
     """The layout of LIP 243 v0.1. It carries no length of the payload."""
 
-    name: Final = "lip-243-v0.1"
-    min_segment_size_bytes: Final = 1
+    name: str = "lip-243-v0.1"
+    min_segment_size_bytes: int = 1
 
     def chunk_size_bytes(self, segment_size_bytes: int) -> int:
         """Return how much of a payload one segment carries: its size bounds the payload alone."""

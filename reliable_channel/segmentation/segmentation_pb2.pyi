@@ -7,173 +7,164 @@ they are uint64, because a value beyond 32 bits would be cut to one that looks v
 Generated code: reliable_channel/segmentation/segmentation_pb2.py (`make proto`).
 """
 
-from google.protobuf import descriptor as _descriptor
-from google.protobuf import message as _message
-import builtins as _builtins
+import builtins
+import google.protobuf.descriptor
+import google.protobuf.message
 import sys
-import typing as _typing
+import typing
 
-if sys.version_info >= (3, 11):
-    from typing import TypeAlias as _TypeAlias, Never as _Never
+if sys.version_info >= (3, 10):
+    import typing as typing_extensions
 else:
-    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+    import typing_extensions
 
-DESCRIPTOR: _descriptor.FileDescriptor
+DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
-@_typing.final
-class SegmentMessage(_message.Message):
+@typing.final
+class SegmentMessage(google.protobuf.message.Message):
     """The layout of nim-segmentation, used by logos-delivery
     (https://github.com/logos-messaging/nim-segmentation).
     """
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ORIGINAL_PAYLOAD_HASH_FIELD_NUMBER: _builtins.int
-    ORIGINAL_PAYLOAD_LENGTH_FIELD_NUMBER: _builtins.int
-    INDEX_FIELD_NUMBER: _builtins.int
-    DATA_SEGMENT_COUNT_FIELD_NUMBER: _builtins.int
-    PARITY_SEGMENT_COUNT_FIELD_NUMBER: _builtins.int
-    IS_PARITY_FIELD_NUMBER: _builtins.int
-    SEGMENT_PAYLOAD_FIELD_NUMBER: _builtins.int
-    original_payload_hash: _builtins.bytes
-    original_payload_length: _builtins.int
-    index: _builtins.int
-    data_segment_count: _builtins.int
-    parity_segment_count: _builtins.int
-    is_parity: _builtins.bool
-    segment_payload: _builtins.bytes
+    ORIGINAL_PAYLOAD_HASH_FIELD_NUMBER: builtins.int
+    ORIGINAL_PAYLOAD_LENGTH_FIELD_NUMBER: builtins.int
+    INDEX_FIELD_NUMBER: builtins.int
+    DATA_SEGMENT_COUNT_FIELD_NUMBER: builtins.int
+    PARITY_SEGMENT_COUNT_FIELD_NUMBER: builtins.int
+    IS_PARITY_FIELD_NUMBER: builtins.int
+    SEGMENT_PAYLOAD_FIELD_NUMBER: builtins.int
+    original_payload_hash: builtins.bytes
+    original_payload_length: builtins.int
+    index: builtins.int
+    data_segment_count: builtins.int
+    parity_segment_count: builtins.int
+    is_parity: builtins.bool
+    segment_payload: builtins.bytes
     def __init__(
         self,
         *,
-        original_payload_hash: _builtins.bytes = ...,
-        original_payload_length: _builtins.int = ...,
-        index: _builtins.int = ...,
-        data_segment_count: _builtins.int = ...,
-        parity_segment_count: _builtins.int | None = ...,
-        is_parity: _builtins.bool = ...,
-        segment_payload: _builtins.bytes = ...,
+        original_payload_hash: builtins.bytes = ...,
+        original_payload_length: builtins.int = ...,
+        index: builtins.int = ...,
+        data_segment_count: builtins.int = ...,
+        parity_segment_count: builtins.int | None = ...,
+        is_parity: builtins.bool = ...,
+        segment_payload: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_parity_segment_count", b"_parity_segment_count", "parity_segment_count", b"parity_segment_count"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_parity_segment_count", b"_parity_segment_count", "data_segment_count", b"data_segment_count", "index", b"index", "is_parity", b"is_parity", "original_payload_hash", b"original_payload_hash", "original_payload_length", b"original_payload_length", "parity_segment_count", b"parity_segment_count", "segment_payload", b"segment_payload"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_parity_segment_count", b"_parity_segment_count", "parity_segment_count", b"parity_segment_count"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_parity_segment_count", b"_parity_segment_count", "data_segment_count", b"data_segment_count", "index", b"index", "is_parity", b"is_parity", "original_payload_hash", b"original_payload_hash", "original_payload_length", b"original_payload_length", "parity_segment_count", b"parity_segment_count", "segment_payload", b"segment_payload"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__parity_segment_count: _TypeAlias = _typing.Literal["parity_segment_count"]  # noqa: Y015
-    _WhichOneofArgType__parity_segment_count: _TypeAlias = _typing.Literal["_parity_segment_count", b"_parity_segment_count"]  # noqa: Y015
+    _WhichOneofReturnType__parity_segment_count: typing_extensions.TypeAlias = typing.Literal["parity_segment_count"]
+    _WhichOneofArgType__parity_segment_count: typing_extensions.TypeAlias = typing.Literal["_parity_segment_count", b"_parity_segment_count"]
     def WhichOneof(self, oneof_group: _WhichOneofArgType__parity_segment_count) -> _WhichOneofReturnType__parity_segment_count | None: ...
 
-Global___SegmentMessage: _TypeAlias = SegmentMessage  # noqa: Y015
+Global___SegmentMessage: typing_extensions.TypeAlias = SegmentMessage
 
-@_typing.final
-class SegmentMessageProto(_message.Message):
+@typing.final
+class SegmentMessageProto(google.protobuf.message.Message):
     """The layout of LIP 243 v0.1 (https://github.com/logos-co/logos-lips,
     messaging/application/raw/segmentation.md).
     """
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ENTIRE_MESSAGE_HASH_FIELD_NUMBER: _builtins.int
-    DATA_SEGMENT_INDEX_FIELD_NUMBER: _builtins.int
-    DATA_SEGMENT_COUNT_FIELD_NUMBER: _builtins.int
-    PAYLOAD_FIELD_NUMBER: _builtins.int
-    PARITY_SEGMENT_INDEX_FIELD_NUMBER: _builtins.int
-    PARITY_SEGMENT_COUNT_FIELD_NUMBER: _builtins.int
-    IS_PARITY_FIELD_NUMBER: _builtins.int
-    entire_message_hash: _builtins.bytes
-    data_segment_index: _builtins.int
-    data_segment_count: _builtins.int
-    payload: _builtins.bytes
-    parity_segment_index: _builtins.int
-    parity_segment_count: _builtins.int
-    is_parity: _builtins.bool
+    ENTIRE_MESSAGE_HASH_FIELD_NUMBER: builtins.int
+    DATA_SEGMENT_INDEX_FIELD_NUMBER: builtins.int
+    DATA_SEGMENT_COUNT_FIELD_NUMBER: builtins.int
+    PAYLOAD_FIELD_NUMBER: builtins.int
+    PARITY_SEGMENT_INDEX_FIELD_NUMBER: builtins.int
+    PARITY_SEGMENT_COUNT_FIELD_NUMBER: builtins.int
+    IS_PARITY_FIELD_NUMBER: builtins.int
+    entire_message_hash: builtins.bytes
+    data_segment_index: builtins.int
+    data_segment_count: builtins.int
+    payload: builtins.bytes
+    parity_segment_index: builtins.int
+    parity_segment_count: builtins.int
+    is_parity: builtins.bool
     def __init__(
         self,
         *,
-        entire_message_hash: _builtins.bytes = ...,
-        data_segment_index: _builtins.int = ...,
-        data_segment_count: _builtins.int = ...,
-        payload: _builtins.bytes = ...,
-        parity_segment_index: _builtins.int = ...,
-        parity_segment_count: _builtins.int = ...,
-        is_parity: _builtins.bool = ...,
+        entire_message_hash: builtins.bytes = ...,
+        data_segment_index: builtins.int = ...,
+        data_segment_count: builtins.int = ...,
+        payload: builtins.bytes = ...,
+        parity_segment_index: builtins.int = ...,
+        parity_segment_count: builtins.int = ...,
+        is_parity: builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data_segment_count", b"data_segment_count", "data_segment_index", b"data_segment_index", "entire_message_hash", b"entire_message_hash", "is_parity", b"is_parity", "parity_segment_count", b"parity_segment_count", "parity_segment_index", b"parity_segment_index", "payload", b"payload"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["data_segment_count", b"data_segment_count", "data_segment_index", b"data_segment_index", "entire_message_hash", b"entire_message_hash", "is_parity", b"is_parity", "parity_segment_count", b"parity_segment_count", "parity_segment_index", b"parity_segment_index", "payload", b"payload"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___SegmentMessageProto: _TypeAlias = SegmentMessageProto  # noqa: Y015
+Global___SegmentMessageProto: typing_extensions.TypeAlias = SegmentMessageProto
 
-@_typing.final
-class EarlySegmentMessage(_message.Message):
+@typing.final
+class EarlySegmentMessage(google.protobuf.message.Message):
     """The layout of nim-segmentation before it counted parity segments apart."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ORIGINAL_PAYLOAD_HASH_FIELD_NUMBER: _builtins.int
-    ORIGINAL_PAYLOAD_LENGTH_FIELD_NUMBER: _builtins.int
-    INDEX_FIELD_NUMBER: _builtins.int
-    SEGMENT_COUNT_FIELD_NUMBER: _builtins.int
-    IS_PARITY_FIELD_NUMBER: _builtins.int
-    SEGMENT_PAYLOAD_FIELD_NUMBER: _builtins.int
-    original_payload_hash: _builtins.bytes
-    original_payload_length: _builtins.int
-    index: _builtins.int
-    segment_count: _builtins.int
-    is_parity: _builtins.bool
-    segment_payload: _builtins.bytes
+    ORIGINAL_PAYLOAD_HASH_FIELD_NUMBER: builtins.int
+    ORIGINAL_PAYLOAD_LENGTH_FIELD_NUMBER: builtins.int
+    INDEX_FIELD_NUMBER: builtins.int
+    SEGMENT_COUNT_FIELD_NUMBER: builtins.int
+    IS_PARITY_FIELD_NUMBER: builtins.int
+    SEGMENT_PAYLOAD_FIELD_NUMBER: builtins.int
+    original_payload_hash: builtins.bytes
+    original_payload_length: builtins.int
+    index: builtins.int
+    segment_count: builtins.int
+    is_parity: builtins.bool
+    segment_payload: builtins.bytes
     def __init__(
         self,
         *,
-        original_payload_hash: _builtins.bytes = ...,
-        original_payload_length: _builtins.int = ...,
-        index: _builtins.int = ...,
-        segment_count: _builtins.int = ...,
-        is_parity: _builtins.bool = ...,
-        segment_payload: _builtins.bytes = ...,
+        original_payload_hash: builtins.bytes = ...,
+        original_payload_length: builtins.int = ...,
+        index: builtins.int = ...,
+        segment_count: builtins.int = ...,
+        is_parity: builtins.bool = ...,
+        segment_payload: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "is_parity", b"is_parity", "original_payload_hash", b"original_payload_hash", "original_payload_length", b"original_payload_length", "segment_count", b"segment_count", "segment_payload", b"segment_payload"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["index", b"index", "is_parity", b"is_parity", "original_payload_hash", b"original_payload_hash", "original_payload_length", b"original_payload_length", "segment_count", b"segment_count", "segment_payload", b"segment_payload"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___EarlySegmentMessage: _TypeAlias = EarlySegmentMessage  # noqa: Y015
+Global___EarlySegmentMessage: typing_extensions.TypeAlias = EarlySegmentMessage
 
-@_typing.final
-class SegmentMessageV02(_message.Message):
+@typing.final
+class SegmentMessageV02(google.protobuf.message.Message):
     """The layout of LIP 243 v0.2, which names the fields of the hash, the payload and its length
     `entire_message_hash`, `payload` and `payload_length`.
     """
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ORIGINAL_PAYLOAD_HASH_FIELD_NUMBER: _builtins.int
-    INDEX_FIELD_NUMBER: _builtins.int
-    SEGMENT_COUNT_FIELD_NUMBER: _builtins.int
-    IS_PARITY_FIELD_NUMBER: _builtins.int
-    SEGMENT_PAYLOAD_FIELD_NUMBER: _builtins.int
-    ORIGINAL_PAYLOAD_LENGTH_FIELD_NUMBER: _builtins.int
-    original_payload_hash: _builtins.bytes
-    index: _builtins.int
-    segment_count: _builtins.int
-    is_parity: _builtins.bool
-    segment_payload: _builtins.bytes
-    original_payload_length: _builtins.int
+    ORIGINAL_PAYLOAD_HASH_FIELD_NUMBER: builtins.int
+    INDEX_FIELD_NUMBER: builtins.int
+    SEGMENT_COUNT_FIELD_NUMBER: builtins.int
+    IS_PARITY_FIELD_NUMBER: builtins.int
+    SEGMENT_PAYLOAD_FIELD_NUMBER: builtins.int
+    ORIGINAL_PAYLOAD_LENGTH_FIELD_NUMBER: builtins.int
+    original_payload_hash: builtins.bytes
+    index: builtins.int
+    segment_count: builtins.int
+    is_parity: builtins.bool
+    segment_payload: builtins.bytes
+    original_payload_length: builtins.int
     def __init__(
         self,
         *,
-        original_payload_hash: _builtins.bytes = ...,
-        index: _builtins.int = ...,
-        segment_count: _builtins.int = ...,
-        is_parity: _builtins.bool = ...,
-        segment_payload: _builtins.bytes = ...,
-        original_payload_length: _builtins.int = ...,
+        original_payload_hash: builtins.bytes = ...,
+        index: builtins.int = ...,
+        segment_count: builtins.int = ...,
+        is_parity: builtins.bool = ...,
+        segment_payload: builtins.bytes = ...,
+        original_payload_length: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "is_parity", b"is_parity", "original_payload_hash", b"original_payload_hash", "original_payload_length", b"original_payload_length", "segment_count", b"segment_count", "segment_payload", b"segment_payload"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["index", b"index", "is_parity", b"is_parity", "original_payload_hash", b"original_payload_hash", "original_payload_length", b"original_payload_length", "segment_count", b"segment_count", "segment_payload", b"segment_payload"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___SegmentMessageV02: _TypeAlias = SegmentMessageV02  # noqa: Y015
+Global___SegmentMessageV02: typing_extensions.TypeAlias = SegmentMessageV02

@@ -89,9 +89,8 @@ class ChangeLog:
         self.clear()
         rows = connection.execute(f"SELECT * FROM {TABLE} ORDER BY number")
         for number, packed in verified(path, TABLE, rows):
-            assert isinstance(packed, bytes)
             moved += 1
-            if number != moved:
+            if number != moved or not isinstance(packed, bytes):
                 raise damaged(path, f"row {moved} of {TABLE!r} is missing")
             self.appended(unpack(packed))
         return moved
@@ -173,9 +172,8 @@ def unpack(data: bytes) -> Packed:
     at = 0
     while at < len(data):
         kind, count = data[at : at + 1], data[at + 1]
-        table, at = _unpacked(data, at + 2)
-        assert isinstance(table, str)
-        values: list[Value] = []
+        name, at = _unpacked(data, at + 2)
+        table, values = str(name), list[Value]()
         for _ in range(count):
             value, at = _unpacked(data, at)
             values.append(value)

@@ -34,8 +34,6 @@ class MulticastTransport(BaseTransport):
         ValueError: the URL is not `udp+multicast://group:port`.
     """
 
-    has_store = False
-
     def __init__(self, url: str, settings: WakuSettings) -> None:
         self.url = url
         self.group = Group.of_url(url)
@@ -47,6 +45,11 @@ class MulticastTransport(BaseTransport):
         self._reassembly = Reassembly(anyio.current_time)
         self._seen = RecentSet[bytes](SEEN_LIMIT)
         self._sending = anyio.Lock()
+
+    @property
+    def has_store(self) -> bool:
+        """False: a multicast group keeps nothing."""
+        return False
 
     async def open(self) -> None:
         """Join the group."""

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from reliable_channel import ChannelOptions, MessageLost, MessageReceived
+from reliable_channel import ChannelOptions, MessageLost, MessageReceived, MessageSent
 from reliable_channel.transport import MemoryNetwork
 
 from .world import listening, make_channel, now_ns
@@ -73,11 +73,11 @@ async def test_what_is_lost_right_after_joining_is_still_found() -> None:
     late = make_channel(
         network.transport(), "late", options=joining(history="none"), drop_incoming=0
     )
-    async with alice, listening(late) as told:
+    async with listening(alice) as own, listening(late) as told:
         await alice.send(b"before")
         late.cut_off(True)
         await alice.send(b"lost at first")
-        await alice._runtime.drained()  # type: ignore[union-attr]  # noqa: SLF001
+        await own.until(lambda: len(own.of(MessageSent)) == 2)
         late.cut_off(False)
         await alice.send(b"refers to it")
         wanted = {b"lost at first", b"refers to it"}

@@ -314,7 +314,7 @@ async def test_segments_that_had_to_make_room_are_read_from_the_log_again(
         for each in [*first, *split(payloads[1])[:-1], *split(payloads[2])[:-1]]:
             await alice.send(each)
         await heard.until(lambda: len(bob.log()) == 3 * len(first))
-        sets = bob._used().engine.segmentation._reassembler.pending  # type: ignore[attr-defined]  # noqa: SLF001
+        sets = bob._used().engine.segmentation.reassembler.pending  # type: ignore[attr-defined]  # noqa: SLF001
         assert [None in each.chunks.values() for each in sets] == [True, False, False]
         await alice.send(last)
         assert (await heard.first(MessageReceived)).content == payloads[0]

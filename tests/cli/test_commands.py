@@ -85,7 +85,7 @@ def test_a_bad_line_is_answered_and_forgotten(address: str) -> None:
         assert "max_message_bytes" in errors[5]
         assert sum(t["event"] == "error" for t in alice.told) == 8
         assert any("nested" in t.get("reason", "") for t in alice.told)
-        assert any("a JSON object, not list" in t.get("reason", "") for t in alice.told)
+        assert any("a JSON object (got list)" in t.get("reason", "") for t in alice.told)
 
 
 def test_a_node_that_is_killed_and_comes_back_loses_nothing(tmp_path: Path) -> None:

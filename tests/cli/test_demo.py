@@ -32,7 +32,14 @@ def test_it_ends_with_equal_logs(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     assert "All 5 logs are equal" in result.stdout
     assert "What to try next" in result.stdout
-    assert len(list(tmp_path.glob("*.jsonl"))) == 5
+    journals = [path.read_text().splitlines() for path in tmp_path.glob("*.jsonl")]
+    assert len(journals) == 5
+    for lines in journals:  # all were there for as long as `check` waits
+        told = [json.loads(line) for line in lines]
+        options, ended_ms = told[0]["options"], told[-1]["at_ms"]
+        settle_ms = options["retry_interval_ms"] + options["repair_t_max_ms"] + 10_000
+        logged = [each["at_ms"] for each in told if each["event"] == "message_logged"]
+        assert max(logged) + settle_ms <= ended_ms
 
 
 @pytest.mark.slow

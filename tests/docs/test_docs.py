@@ -64,7 +64,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_snippets_compile(page: Path) -> None:
     for snippet in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if page.name == "notebook.md" else 0
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if page.name == "programs.md" else 0
         compile(snippet, page.name, "exec", flags)
 
 

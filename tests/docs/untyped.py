@@ -6,8 +6,8 @@ Flags of what is not typed are compared with those that exist.
 from collections.abc import Mapping
 from typing import Final
 
-LAB: Final = "plugins/reliable_channel_lab/tests"
-KIT: Final = "plugins/reliable_channel_conformance/tests"
+LAB: Final = "plugins/reliable_channel_lab/lab_tests"
+KIT: Final = "plugins/reliable_channel_conformance/conformance_tests"
 LONG: Final = "more than a minute of CPU: "
 CHECKOUT: Final = "in a checkout: "
 SPARK: Final = "needs Java and pyspark, which `make test` does without: `make test-spark`"
@@ -25,16 +25,15 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "make conformance": LONG + "by hand; needs npm's registry",
     },
     "docs/group-reliability.md": {"curl": OTHERS},
-    "docs/implementations.md": {
+    "docs/interop.md": {
+        "make": "needs containers: `make interop` in CI",
+        "INTEROP_CELLS": "needs containers",
         "cp -r": "needs npm's registry: `make conformance`",
         "nim c": "needs a compiler of Nim",
         "reliable-channel conformance": "peers of the two commands above",
         "jq": "files of the commands above",
     },
-    "docs/interop.md": {
-        "make": "needs containers: `make interop` in CI",
-        "INTEROP_CELLS": "needs containers",
-    },
+    "docs/facts.md": {"reliable-channel audit ingest": SPARK},
     "docs/pipeline.md": {
         "reliable-channel check journals/ --out": SPARK,
         "make demo AUDIT=1": SPARK,
@@ -57,13 +56,11 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "FUZZ_SECONDS=60 make hunt WHAT=fuzz": LONG + "as `make hunt WHAT=fuzz`",
     },
     "docs/status-bots.md": {
-        "python archive.py": "needs a community: plugins/reliable_channel_status/tests",
+        "python archive.py": "needs a community: status_tests",
         "python archive_on_spark.py": SPARK,
         "reliable-channel check": SPARK,
     },
-    "docs/status-communities.md": {
-        "python community_report.py": "needs a community: plugins/reliable_channel_status/tests"
-    },
+    "docs/status-communities.md": {"python community_report.py": "needs a community: status_tests"},
     "docs/status-framework.md": {
         "reliable-channel bot run": "goes on when an editor writes: the plugin's tests of reloading"
     },

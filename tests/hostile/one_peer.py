@@ -87,7 +87,7 @@ async def attack(name: str, link: Link, until_s: float) -> None:
     number = 0
     while link.is_open and time.monotonic() < until_s:
         if stream is not None:
-            link.connection.send(inside.stream_id(stream), frames(number))
+            link.connection.send(stream.id, frames(number))
         elif way == "ws":
             for _ in range(2_000):
                 link._framing._protocol.send_ping(b"")  # type: ignore[attr-defined]  # noqa: SLF001

@@ -201,6 +201,22 @@ async def test_a_part_that_cannot_be_packed_stays(tmp_path: Path) -> None:
     assert json_lines(path)[0]["follows"].startswith("alice.")
 
 
+def test_a_part_is_numbered_after_those_that_are_left(tmp_path: Path) -> None:
+    """Readers order parts by number: a new one in the place of one that was removed would be read
+    first."""
+    values = {"channel_id": "general", "sender_id": "alice", "content_topic": "/a/1/b/proto"}
+    with Journal(tmp_path / "alice.jsonl", part_bytes=1_000, **values) as journal:
+        for number in range(10):
+            journal.event(MessageSent(str(number) * 64, "r", bytes(32), ()), 2)
+    before = files(tmp_path)
+    (tmp_path / before[0]).unlink()
+    with Journal(tmp_path / "alice.jsonl", part_bytes=1_000, **values) as journal:
+        for number in range(10):
+            journal.event(MessageSent(str(number) * 64, "r", bytes(32), ()), 3)
+    assert files(tmp_path)[0] == before[1]
+    assert len(files(tmp_path)) > len(before)
+
+
 class FullDisk:
     """A disk that takes so many bytes more."""
 

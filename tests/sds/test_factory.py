@@ -15,7 +15,7 @@ from tests import inside
 from .world import NOW_MS
 
 ROOM = Path(str(sds.__file__)).parent
-RESEARCH = re.compile(r"\._?(?:tuner|heads|reconciliation)\b")
+RESEARCH = re.compile(r"\._?(?:tuner|frontier|reconciliation)\b")
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ import pytest
 from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.sds import NIM, SPEC, CoreLimits, RepairOptions, SdsProtocol, WireProfile
 from reliable_channel.sds.bloom import BloomParameters
-from reliable_channel.sds.changes import Recorder
+from reliable_channel.sds.changes import DamagedRow, Recorder, TypedTable
 from reliable_channel.sds.errors import ContentTooLong
 from reliable_channel.sds.events import MessageReceived, OutgoingKind
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.sds.log.archive import BLOCK_ENTRIES
 from reliable_channel.sds.log.root import LogSums
+from reliable_channel.sds.restoring import TABLES
 from reliable_channel.state import Identity, MemoryStateStore
 
 from .world import (
@@ -241,7 +242,7 @@ def test_logs_are_compared_whole_after_a_restart() -> None:
         key = (NOW_MS + number * 700 * (-1) ** number, f"m{number:03}")
         core.receive(forge(key[1], lamport=key[0]), NOW_MS)
         kept.write(core)
-        whole.add(key)
+        whole.change(key, 1)
         if number % 7 == 0:
             core = kept.begin()
         assert core.log.sums.start == 0
@@ -344,7 +345,7 @@ def test_a_log_on_disk_is_bounded_in_bytes_too() -> None:
 
 
 def test_a_clock_set_back_meanwhile_holds_up_nothing() -> None:
-    # Found by `reliable_channel_lab.sim`: plugins/reliable_channel_lab/tests/sim/regressions.py.
+    # Found by `reliable_channel_lab.sim`: lab_tests/sim/regressions.py.
     kept = Kept("bob")
     bob = kept.begin()
     bob.receive(forge("waits", after=["never comes"]), NOW_MS)
@@ -416,3 +417,18 @@ def test_long_messages_come_back_whether_or_not_they_have_a_filter() -> None:
     assert (has_filter[0], has_filter[-1]) == (False, True)
     again = kept.begin()
     assert {each.message_id: each.data for each in again.outgoing_buffer} == sent
+
+
+@pytest.mark.parametrize(
+    "table", [each for each in TABLES if isinstance(each, TypedTable)], ids=lambda each: each.name
+)
+def test_a_row_with_a_value_of_another_type_is_damage(table: TypedTable[tuple[Any, ...]]) -> None:
+    right = {"TEXT": "text", "INTEGER": 1, "BLOB": b"bytes"}
+    row: list[Any] = [right[of] for _, of in table.columns]
+    assert list(table.read([tuple(row)])) == [tuple(row)]
+    for place in range(len(row)):
+        wrong = (*row[:place], 1.5, *row[place + 1 :])
+        with pytest.raises(DamagedRow, match=f"a row of {table.name!r} must have .*1.5"):
+            list(table.read([wrong]))
+    with pytest.raises(DamagedRow):
+        list(table.read([tuple(row[1:])]))

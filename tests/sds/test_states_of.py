@@ -7,7 +7,7 @@ import pytest
 from reliable_channel.sds import SdsProtocol
 from reliable_channel.sds.delivery import Delivery
 from reliable_channel.sds.profile import SPEC
-from reliable_channel.sds.references.incoming import IncomingBuffer, ParkedMessage
+from reliable_channel.sds.references.incoming import ArrivedMessage, IncomingBuffer
 from reliable_channel.sds.references.queued import QueuedReferences
 from reliable_channel.sds.states import checking
 from reliable_channel.sds.states_of import IllegalTransition, TransitionCheck
@@ -22,8 +22,8 @@ def dropped_with_its_carrier(self: IncomingBuffer, batch: object) -> list[str]:
 
 
 def delivered_twice(core: SdsProtocol) -> None:
-    parked = ParkedMessage(SPEC.codec.decode(message("m1")), message("m1"), None, NOW_MS, set())
-    Delivery(inside.state(core)).deliver(parked)
+    arrived = ArrivedMessage(SPEC.codec.decode(message("m1")), message("m1"), None)
+    Delivery(inside.state(core)).deliver(arrived)
 
 
 def test_a_message_that_is_delivered_twice_is_found() -> None:

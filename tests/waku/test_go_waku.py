@@ -253,10 +253,9 @@ FAILURES: list[tuple[Call, int, object, type[WakuError]]] = [
 
 @pytest.mark.parametrize(("call", "status", "body", "expected"), FAILURES)
 async def test_failures(call: Call, status: int, body: object, expected: type[WakuError]) -> None:
-    node = FakeNode([said(body, status)])
-    client = node.client()
-    client._session.flavour = Flavour.GO_WAKU  # noqa: SLF001
-    async with client:
+    node = FakeNode([said(b"", 404), said(body, status)])
+    async with node.client() as client:
+        assert await client.flavour() is Flavour.GO_WAKU
         with pytest.raises(expected) as caught:
             await call(client)
     assert type(caught.value) is expected

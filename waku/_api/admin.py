@@ -18,7 +18,7 @@ LogLevel: TypeAlias = Literal["TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "ERROR
 
 
 class AdminApi(Api):
-    """Administration; go-waku has `peers` and `add_peers` only.
+    """Administration. go-waku has `peers` and `add_peers` only.
 
     Each call may raise `EndpointMissing`: the node runs without `--rest-admin`, without the
     protocol that the call asks about, or is go-waku.
@@ -41,11 +41,11 @@ class AdminApi(Api):
         return await self._peers("service_peers", f"{PEERS}/service")
 
     async def relay_peers(self, shard: int | None = None) -> list[ShardPeers]:
-        """Return the relay peers by shard; a shard comes once for each cluster."""
+        """Return the relay peers by shard. A shard comes once for each cluster."""
         return await self._shards("relay_peers", _on(f"{PEERS}/relay", shard))
 
     async def mesh_peers(self, shard: int | None = None) -> list[ShardPeers]:
-        """Return the peers in the gossip mesh by shard; a shard comes once for each cluster."""
+        """Return the peers in the gossip mesh by shard. A shard comes once for each cluster."""
         return await self._shards("mesh_peers", _on(f"{PEERS}/mesh", shard))
 
     async def peer_stats(self) -> PeerStats:
@@ -73,7 +73,7 @@ class AdminApi(Api):
     ) -> None:
         """Add and dial peers.
 
-        nwaku takes all at once and finds shards and protocols itself; go-waku takes one a request
+        nwaku takes all at once and finds shards and protocols itself. go-waku takes one a request
         and uses a peer for services only with the shards and protocols given here.
 
         Raises:

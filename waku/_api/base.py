@@ -19,9 +19,9 @@ __all__ = ["EMBEDDED_AGENT", "Api", "confirmation", "in_path", "publishing"]
 T = TypeVar("T")
 
 EMBEDDED_AGENT = "py-waku-"
-"""How the version of an embedded node begins."""
+"""Prefix of the version of an embedded node."""
 REPORTED_ITEMS = 20
-"""Unreadable items of one answer that are reported one by one; a list may hold 100,000 of them."""
+"""Unreadable items of one answer that are reported one by one. A list may hold 100,000 of them."""
 _CONFIRMATIONS = frozenset({"", "OK", "true", "null"})
 
 
@@ -37,9 +37,9 @@ class Api:
         self._request_numbers = count(1)
 
     async def flavour(self) -> Flavour:
-        """Return the node's software; the node is asked once.
+        """Return the node's software, after one request.
 
-        `GET /version` shows it: nwaku and logos-delivery answer their version, our own node begins
+        `GET /version` shows it: nwaku and logos-delivery return their version. Our own node begins
         it with `py-waku`, and go-waku answers 404 (it has only `/debug/v1/version`).
 
         Raises:

@@ -32,7 +32,7 @@ class FilterApi(Api):
         pubsub_topic: str | None = None,
         request_id: str | None = None,
     ) -> FilterAnswer:
-        """Subscribe to content topics, at most 100 a call; repeating is harmless.
+        """Subscribe to content topics, at most 100 a call. Repeating is harmless.
 
         Raises:
             BadRequest: no content topics, too many, a bad one, or no pubsub topic on static
@@ -49,11 +49,11 @@ class FilterApi(Api):
         pubsub_topic: str | None = None,
         request_id: str | None = None,
     ) -> FilterAnswer:
-        """Add content topics to the subscription (nwaku; PUT).
+        """Add content topics to the subscription (nwaku, by PUT).
 
         Raises:
             BadRequest: as `filter_subscribe`.
-            EndpointMissing: go-waku; use `filter_subscribe`.
+            EndpointMissing: go-waku. Use `filter_subscribe`.
         """
         return await self._manage("filter_update", "PUT", request_id, content_topics, pubsub_topic)
 
@@ -90,7 +90,7 @@ class FilterApi(Api):
         """Ask the service node whether it still has a subscription of this node.
 
         Raises:
-            NotSubscribed: it has none; subscribe again.
+            NotSubscribed: it has none. Subscribe again.
         """
         path = f"{SUBSCRIPTIONS}/{in_path(request_id or self._next_request_id())}"
         request = Request("filter_ping", "GET", path, Repeat.UNSENT, load=LOAD)
@@ -101,12 +101,12 @@ class FilterApi(Api):
     ) -> list[WakuMessage]:
         """Take the messages of a content topic that came since the last call.
 
-        `pubsub_topic` is for go-waku only, where static subscriptions are kept by both; nwaku does
+        `pubsub_topic` is for go-waku only, where static subscriptions are kept by both. nwaku does
         not know that path. What cannot be read goes to the client's `on_rejected`.
 
         Raises:
             NotSubscribed: subscribe first.
-            BadAnswer: the answer was no list; its messages are gone from the node.
+            BadAnswer: the answer was no list. Its messages are gone from the node.
         """
         topics = [content_topic] if pubsub_topic is None else [pubsub_topic, content_topic]
         path = "/".join([MESSAGES, *map(in_path, topics)])

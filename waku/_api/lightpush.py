@@ -11,7 +11,7 @@ __all__ = ["LightPushApi"]
 
 
 class LightPushApi(Api):
-    """19/WAKU2-LIGHTPUSH through the node."""
+    """Light push (19/WAKU2-LIGHTPUSH) through the node."""
 
     async def lightpush(
         self, message: WakuMessage, pubsub_topic: str | None = None, *, urgent: bool = True
@@ -22,11 +22,11 @@ class LightPushApi(Api):
         messages to this node go first.
 
         Raises:
-            NoPeers: no service node, or none of its relay peers on the shard; a service node says
+            NoPeers: no service node, or none of its relay peers on the shard. A service node says
                 this, too, of a message that it has published already.
             MessageTooLarge: over 150 KiB encoded.
             BadRequest: no pubsub topic on static sharding, or a message the node refuses.
-            EndpointMissing: go-waku; use `lightpush_v1`.
+            EndpointMissing: go-waku. Use `lightpush_v1`.
         """
         request = _push("lightpush", "/lightpush/v3/message", message, pubsub_topic, urgent)
         return await self._session.call(request, _relay_peer_count)

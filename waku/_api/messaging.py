@@ -23,14 +23,14 @@ RECEIVED = "/messaging/v1/events/received"
 
 
 class MessagingApi(Api):
-    """Sending and receiving by content topic; the node does sharding, retries and confirmation.
+    """Sending and receiving by content topic. The node does sharding, retries and confirmation.
 
     Reading events clears them at the node, so one reader a node. The node keeps the last 50
     received messages and drops older ones silently: ask Store for what is missing.
     """
 
     async def has_messaging(self) -> bool:
-        """Whether the node has this API: logos-delivery with `--entry-layer messaging`.
+        """Return True if the node serves this API: logos-delivery with `--entry-layer messaging`.
 
         Raises:
             WakuError: the node could not be asked.
@@ -43,10 +43,10 @@ class MessagingApi(Api):
         return True
 
     async def messaging_subscribe(self, content_topics: Iterable[str]) -> None:
-        """Subscribe to content topics; those before one that fails stay.
+        """Subscribe to content topics. Those before one that fails stay.
 
         Raises:
-            BadRequest: a content topic that has no shard; on static sharding all.
+            BadRequest: a content topic that has no shard. On static sharding all.
             EndpointMissing: the node has no messaging layer.
         """
         await self._topics("messaging_subscribe", "POST", content_topics)
@@ -64,7 +64,7 @@ class MessagingApi(Api):
         meta: bytes = b"",
         urgent: bool = True,
     ) -> str:
-        """Have a message sent; return the id of the request, under which its events come.
+        """Send a message, and return the id of the request, which its events name.
 
         What is not `urgent` lets other messages to this node go first.
 
@@ -98,7 +98,7 @@ class MessagingApi(Api):
         """Take the events of one request.
 
         Raises:
-            NotFound: there are none, or they were read.
+            NotFound: no such request, or its events were read.
         """
         path = f"{SEND_EVENTS}/{in_path(request_id)}"
         request = Request("messaging_events_of", "GET", path, Repeat.UNSENT)
@@ -110,7 +110,7 @@ class MessagingApi(Api):
         What the node cannot have meant goes to the client's `on_rejected`.
 
         Raises:
-            BadAnswer: the answer was no list; its messages are gone from the node.
+            BadAnswer: the answer was no list. Its messages are gone from the node.
         """
         request = Request("messaging_received", "GET", RECEIVED, Repeat.UNSENT)
         return await self._session.call(

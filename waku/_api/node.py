@@ -12,19 +12,19 @@ from waku.models import Health, NodeInfo, ProtocolHealth
 __all__ = ["NodeApi"]
 
 VERSION_LIMIT = 200
-"""Characters of a version at most; a page of something else is longer."""
+"""Maximum length of a version. A page of another server is longer."""
 
 
 class NodeApi(Api):
     """The calls that every node answers."""
 
     async def info(self) -> NodeInfo:
-        """Return the node's addresses; the best sign of life that both nodes give."""
+        """Return the node's addresses. Use it as a sign of life of nwaku and go-waku."""
         request = Request("info", "GET", "/debug/v1/info", Repeat.SAFE)
         return await self._session.call(request, _info)
 
     async def version(self) -> str:
-        """Return the node's version; go-waku built without one says `-`."""
+        """Return the node's version (`-` for go-waku built without one)."""
         request = Request("version", "GET", "/debug/v1/version", Repeat.SAFE)
         return await self._session.call(request, _version)
 
@@ -32,7 +32,7 @@ class NodeApi(Api):
         """Return the health of the node and of each protocol (nwaku).
 
         Raises:
-            EndpointMissing: go-waku has none; use `info`.
+            EndpointMissing: go-waku has none. Use `info`.
         """
         request = Request("health", "GET", "/health", Repeat.SAFE)
         return await self._session.call(request, _health)

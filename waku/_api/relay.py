@@ -19,13 +19,13 @@ AUTO_MESSAGES = "/relay/v1/auto/messages"
 class RelayApi(Api):
     """11/WAKU2-RELAY through the node.
 
-    Reading messages clears them at the node, so one reader a topic; `Waku-Client-Id` gives each
+    Reading messages clears them at the node, so one reader a topic. `Waku-Client-Id` gives each
     client a separate cache on the embedded node, real nodes have one for all. nwaku keeps the
     last 50 messages, go-waku 1000.
     """
 
     async def relay_subscribe(self, pubsub_topics: Iterable[str]) -> None:
-        """Subscribe the node to shards; repeating is harmless.
+        """Subscribe the node to shards. Repeating is harmless.
 
         Raises:
             BadRequest: nwaku, a topic that is not a static shard.
@@ -37,14 +37,14 @@ class RelayApi(Api):
         """End subscriptions to shards.
 
         Raises:
-            NotSubscribed: go-waku, there was none; nwaku takes it for done.
+            NotSubscribed: go-waku, there was none. nwaku takes it for done.
         """
         await self._confirm("relay_unsubscribe", "DELETE", SUBSCRIPTIONS, list(pubsub_topics))
 
     async def relay_publish(
         self, pubsub_topic: str, message: WakuMessage, *, urgent: bool = True
     ) -> None:
-        """Publish on a shard; success does not mean that a peer took it.
+        """Publish on a shard. Success does not mean that a peer took it.
 
         What is not `urgent` lets other messages to this node go first.
 
@@ -52,7 +52,7 @@ class RelayApi(Api):
             NotSubscribed: the node itself is not subscribed to the shard.
             MessageTooLarge: over 150 KiB encoded.
             BadRequest: an empty payload or content topic, or longer `meta` than the node takes.
-            NodeUnreachable: with `sent` true, the message may be out; the same one may be sent
+            NodeUnreachable: with `sent` true, the message may be out. The same one may be sent
                 again, as nodes drop repeats.
         """
         path = f"{MESSAGES}/{in_path(pubsub_topic)}"
@@ -64,13 +64,13 @@ class RelayApi(Api):
         What the node cannot have meant goes to the client's `on_rejected`.
 
         Raises:
-            NotSubscribed: subscribe first; nodes without relay also answer so.
-            BadAnswer: the answer was no list; its messages are gone from the node.
+            NotSubscribed: subscribe first. Nodes without relay also answer so.
+            BadAnswer: the answer was no list. Its messages are gone from the node.
         """
         return await self._drain("relay_messages", f"{MESSAGES}/{in_path(pubsub_topic)}")
 
     async def relay_auto_subscribe(self, content_topics: Iterable[str]) -> None:
-        """Subscribe the node to the shards of content topics; repeating is harmless.
+        """Subscribe the node to the shards of content topics. Repeating is harmless.
 
         Raises:
             BadRequest: a content topic of another shape, or of a generation above 0.
@@ -101,7 +101,7 @@ class RelayApi(Api):
 
         Raises:
             NotSubscribed: subscribe first.
-            BadAnswer: the answer was no list; its messages are gone from the node.
+            BadAnswer: the answer was no list. Its messages are gone from the node.
         """
         return await self._drain("relay_auto_messages", f"{AUTO_MESSAGES}/{in_path(content_topic)}")
 

@@ -17,14 +17,14 @@ __all__ = ["StoreApi", "shielded"]
 
 PATH = "/store/v3/messages"
 HASHES_PER_QUERY = 50
-"""What keeps the address of a query by hash under 4 kB."""
+"""Hashes in one query, so that its address stays under 4 kB."""
 
 
 class StoreApi(Api):
     """13/WAKU2-STORE v3 through the node.
 
     The families write hashes and cursors differently: nwaku in hex, go-waku in URL-safe base64. A
-    query without either goes out at once; one with either asks for the node's family first, unless
+    query without either goes out at once. One with either asks for the node's family first, unless
     an earlier answer of Store has shown it.
     """
 
@@ -54,7 +54,7 @@ class StoreApi(Api):
             BadAnswer: the cursor came back to where it was, or the pages repeat themselves.
             PageLimitReached: `max_pages` pages and no end.
             CursorExpired: once too often.
-            WakuError: as `store`; the entries so far are good.
+            WakuError: as `store`. The entries so far are good.
         """
         return all_entries(
             self.store, query, max_pages=max_pages, call=f"store_all (GET {PATH})", status=200
@@ -63,8 +63,7 @@ class StoreApi(Api):
     async def store_by_hash(
         self, hashes: Sequence[bytes], *, peer_addr: str | None = None
     ) -> list[StoreEntry]:
-        """Return what the store node says it holds of these messages, in as many queries as
-        addresses of sensible length need.
+        """Return the stored messages with these hashes, in as many queries as needed.
 
         Raises:
             WakuError: as `store`.

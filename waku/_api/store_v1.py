@@ -21,7 +21,7 @@ PATH = "/store/v1/messages"
 
 
 class StoreV1Api(Api):
-    """The legacy store through the node; newer nwaku does not have it."""
+    """The legacy store through the node. Newer nwaku does not have it."""
 
     async def store_v1(self, query: StoreV1Query) -> StoreV1Page:
         """Return one page, the oldest message first also when the pages go backward.
@@ -46,7 +46,7 @@ class StoreV1Api(Api):
         Raises:
             BadAnswer: the cursor came back to where it was.
             PageLimitReached: `max_pages` pages and no end.
-            WakuError: as `store_v1`; the messages so far are good.
+            WakuError: as `store_v1`. The messages so far are good.
         """
         cursors: set[StoreV1Cursor] = set()
         page_query = query

@@ -144,7 +144,8 @@ class TreeWalk:
         # T14: 65 bytes, the last of which would give the key.
         if not is_signed(tree.key, content.encode(), _from_base64(signature)[:SIGNATURE_BYTES]):
             raise InvalidInput("the root has a wrong signature")
-        fields = dict(part.partition("=")[::2] for part in content[len(ROOT) :].split(" "))
+        parts = [part.partition("=") for part in content[len(ROOT) :].split(" ")]
+        fields = {name: value for name, _, value in parts}
         if tree == self._first:
             self.sequence = _number(fields.get("seq", ""))
         for name, of_links in (("e", False), ("l", True)):

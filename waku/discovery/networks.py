@@ -119,7 +119,7 @@ def check_entry(text: str) -> None:
 
 @cache
 def _presets() -> dict[str, Network]:
-    text = files(__package__).joinpath("networks.toml").read_text("utf-8")
+    text = files("waku.discovery").joinpath("networks.toml").read_text("utf-8")
     return {name: _network(name, table) for name, table in tomllib.loads(text).items()}
 
 

@@ -90,7 +90,8 @@ class HttpsResolver:
         return ssl.create_default_context()
 
     async def _post(self, question: bytes) -> bytes:
-        headers = dict.fromkeys(("accept", "content-type"), "application/dns-message")
+        kind = "application/dns-message"
+        headers = {"accept": kind, "content-type": kind}
         received = b""
         client = httpx.AsyncClient(
             transport=self._transport, verify=self._trusted, timeout=LOOKUP_S, trust_env=False

@@ -31,7 +31,7 @@ class Budget:
 
     def __init__(self, per_s: int, now_ms: int = 0) -> None:
         self._per_s = per_s
-        self._left: float = per_s * BURST_S
+        self.left: float = per_s * BURST_S
         self._at_ms = now_ms
         self._turn = sys.maxsize
 
@@ -43,7 +43,7 @@ class Budget:
     def begin_turn(self, now_ms: int) -> None:
         """Begin a turn. Without this call there are no turns."""
         earned = (now_ms - self._at_ms) * self._per_s / 1000
-        self._left = min(self._left + earned, self._per_s * BURST_S)
+        self.left = min(self.left + earned, self._per_s * BURST_S)
         self._at_ms = now_ms
         self._turn = TURN
 
@@ -54,6 +54,6 @@ class Budget:
             LimitExceeded: the budget is used up; the message names `what`.
         """
         self._turn -= price
-        self._left -= price
-        if self._left < 0:
+        self.left -= price
+        if self.left < 0:
             raise LimitExceeded("frames_per_s", self._per_s, f"more, the last: {what}")

@@ -128,7 +128,7 @@ class Connection:
         self._supports = supports
         self._out = bytearray()
         self._events: deque[ConnectionEvent] = deque()
-        self._noise = NoiseSession(
+        self.noise = NoiseSession(
             initiator=dialler,
             identity=identity,
             keys=keys,
@@ -136,7 +136,7 @@ class Connection:
             muxers=self._muxers if muxers_in_noise else (),
         )
         self._negotiation = self._first_negotiation([NOISE])
-        self._muxer: Muxer | None = None
+        self.muxer: Muxer | None = None
         self._streams: dict[int, _Negotiation] = {}
         """Streams whose protocol is not agreed, the oldest first: all have the same time."""
         self._negotiating_by_peer = 0
@@ -145,7 +145,7 @@ class Connection:
         if dialler:
             # The first noise message may follow the wish without an answer (T3).
             self._collect_negotiation()
-            self._out += self._noise.data_to_send()
+            self._out += self.noise.data_to_send()
 
     # Bytes
 
@@ -166,24 +166,24 @@ class Connection:
             if self._negotiation is not None:
                 return
         self._take(b"", now_ms)  # what the last turn has left
-        self._noise.receive(data, 0)
-        while not self.budget.is_spent and self._noise.has_message:
+        self.noise.receive(data, 0)
+        while not self.budget.is_spent and self.noise.has_message:
             self.budget.charge(FRAME, "messages of noise")
-            self._take(self._noise.receive(b"", 1), now_ms)
+            self._take(self.noise.receive(b"", 1), now_ms)
 
     def close(self) -> None:
         """Forget all streams and bytes: the socket is closed."""
-        self._muxer = None
+        self.muxer = None
         self._streams.clear()
-        self._noise.forget()
+        self.noise.forget()
 
     def data_to_send(self) -> bytes:
         """Return and forget the bytes for the socket."""
-        self._out += self._noise.data_to_send()
-        if self._muxer is not None:
-            plaintext = self._muxer.data_to_send()
+        self._out += self.noise.data_to_send()
+        if self.muxer is not None:
+            plaintext = self.muxer.data_to_send()
             if plaintext:
-                self._out += self._noise.encrypt(plaintext)
+                self._out += self.noise.encrypt(plaintext)
         data = bytes(self._out)
         self._out.clear()
         return data
@@ -191,9 +191,9 @@ class Connection:
     @property
     def has_data_to_send(self) -> bool:
         """Whether `data_to_send` would return any."""
-        if self._muxer is not None:
-            return bool(self._out) or self._muxer.has_data_to_send
-        return bool(self._out) or self._noise.has_data_to_send
+        if self.muxer is not None:
+            return bool(self._out) or self.muxer.has_data_to_send
+        return bool(self._out) or self.noise.has_data_to_send
 
     def next_event(self) -> ConnectionEvent | None:
         """Return the oldest event that was not handed out yet."""
@@ -210,8 +210,8 @@ class Connection:
         Raises:
             PeerViolation: the numbers of streams are used up.
         """
-        assert self._muxer is not None, "streams can be opened after `Connected`"
-        stream_id = self._muxer.open_stream()
+        assert self.muxer is not None, "streams can be opened after `Connected`"
+        stream_id = self.muxer.open_stream()
         self._negotiate_stream(
             stream_id, multistream.Dialler(protocols, self.limits), now_ms, by_peer=False
         )
@@ -219,40 +219,40 @@ class Connection:
 
     def send(self, stream_id: int, data: bytes) -> None:
         """Send bytes on a stream."""
-        if self._muxer is not None:
-            self._muxer.send(stream_id, data)
+        if self.muxer is not None:
+            self.muxer.send(stream_id, data)
 
     def end(self, stream_id: int) -> None:
         """Send nothing more on a stream."""
-        if self._muxer is not None:
-            self._muxer.end(stream_id)
+        if self.muxer is not None:
+            self.muxer.end(stream_id)
 
     def reset(self, stream_id: int) -> None:
         """Drop a stream."""
-        if self._muxer is not None:
+        if self.muxer is not None:
             self._forget_negotiation(stream_id)
-            self._muxer.reset(stream_id)
+            self.muxer.reset(stream_id)
 
     def consumed(self, stream_id: int, size_bytes: int) -> None:
         """Say that received bytes left their buffer, so that the peer may send more."""
-        if self._muxer is not None:
-            self._muxer.consumed(stream_id, size_bytes)
+        if self.muxer is not None:
+            self.muxer.consumed(stream_id, size_bytes)
 
     def waiting_bytes(self, stream_id: int) -> int:
         """Bytes of a stream that wait for the peer's credit."""
-        return 0 if self._muxer is None else self._muxer.waiting_bytes(stream_id)
+        return 0 if self.muxer is None else self.muxer.waiting_bytes(stream_id)
 
     @property
     def stream_count(self) -> int:
         """Streams that are open in at least one direction."""
-        return 0 if self._muxer is None else self._muxer.stream_count
+        return 0 if self.muxer is None else self.muxer.stream_count
 
     # Time
 
     @property
     def next_deadline_ms(self) -> int:
         """When `on_deadline` wants to be called, if nothing happens before."""
-        if self._muxer is None:
+        if self.muxer is None:
             return self._handshake_deadline_ms
         idle = self._heard_ms + self.limits.idle_ms
         for negotiation in self._streams.values():
@@ -265,7 +265,7 @@ class Connection:
         Raises:
             PeerViolation: the handshake took too long, or the peer has been silent too long.
         """
-        if self._muxer is None:
+        if self.muxer is None:
             if now_ms >= self._handshake_deadline_ms:
                 raise HandshakeFailed(f"no connection within {self.limits.handshake_ms} ms")
             return
@@ -278,10 +278,10 @@ class Connection:
     # Inside
 
     def _take(self, plaintext: bytes, now_ms: int) -> None:
-        if self._muxer is None:
+        if self.muxer is None:
             plaintext = self._agree_on_muxer(plaintext)
-        if self._muxer is not None:
-            self._muxer.receive(plaintext)
+        if self.muxer is not None:
+            self.muxer.receive(plaintext)
             self._take_muxer_events(now_ms)
 
     def _first_negotiation(
@@ -295,7 +295,7 @@ class Connection:
         """Pass on what the negotiation of the connection wants to send."""
         assert self._negotiation is not None
         data = self._negotiation.data_to_send()
-        self._out += self._noise.encrypt(data) if self._noise.is_established else data
+        self._out += self.noise.encrypt(data) if self.noise.is_established else data
 
     def _negotiate(self, side: multistream.Dialler | multistream.Listener, data: bytes) -> bytes:
         """Feed the negotiation; return what lies behind it once it is over."""
@@ -308,12 +308,12 @@ class Connection:
 
     def _agree_on_muxer(self, plaintext: bytes) -> bytes:
         """Start the muxer as soon as both sides know it; return the bytes for it."""
-        if not self._noise.is_established:
+        if not self.noise.is_established:
             return b""
         if self.remote is None:
-            self.remote = self._noise.remote
+            self.remote = self.noise.remote
             assert self.remote is not None
-            self._out += self._noise.data_to_send()
+            self._out += self.noise.data_to_send()
             if self._muxers_in_noise and self.remote.muxers:
                 self._start_muxer(self._common_muxer(self.remote.muxers))
                 return plaintext
@@ -338,14 +338,14 @@ class Connection:
 
     def _start_muxer(self, name: str) -> None:
         assert self.remote is not None
-        self._muxer = _MUXERS[name](dialler=self._dialler, limits=self.limits, budget=self.budget)
+        self.muxer = _MUXERS[name](dialler=self._dialler, limits=self.limits, budget=self.budget)
         self._events.append(Connected(self.remote, name))
 
     def _take_muxer_events(self, now_ms: int) -> None:
         """Pass on what happened on streams that the application knows; negotiate on the others."""
-        assert self._muxer is not None
+        assert self.muxer is not None
         dropped: set[int] = set()
-        while (event := self._muxer.next_event()) is not None:
+        while (event := self.muxer.next_event()) is not None:
             if isinstance(event, GoneAway):
                 self._events.append(event)
             elif event.stream_id in dropped:

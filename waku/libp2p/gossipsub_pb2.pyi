@@ -5,219 +5,207 @@ The messages of gossipsub v1.1, without peer exchange, which is not used.
 https://github.com/libp2p/specs/blob/master/pubsub/README.md, gossipsub/gossipsub-v1.1.md
 """
 
-from collections import abc as _abc
-from google.protobuf import descriptor as _descriptor
-from google.protobuf import message as _message
-from google.protobuf.internal import containers as _containers
-import builtins as _builtins
+import builtins
+import collections.abc
+import google.protobuf.descriptor
+import google.protobuf.internal.containers
+import google.protobuf.message
 import sys
-import typing as _typing
+import typing
 
-if sys.version_info >= (3, 11):
-    from typing import TypeAlias as _TypeAlias, Never as _Never
+if sys.version_info >= (3, 10):
+    import typing as typing_extensions
 else:
-    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+    import typing_extensions
 
-DESCRIPTOR: _descriptor.FileDescriptor
+DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
-@_typing.final
-class GossipRpc(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class GossipRpc(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    SUBSCRIPTIONS_FIELD_NUMBER: _builtins.int
-    PUBLISH_FIELD_NUMBER: _builtins.int
-    CONTROL_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def subscriptions(self) -> _containers.RepeatedCompositeFieldContainer[Global___GossipSubscription]: ...
-    @_builtins.property
-    def publish(self) -> _containers.RepeatedCompositeFieldContainer[Global___GossipMessage]: ...
-    @_builtins.property
+    SUBSCRIPTIONS_FIELD_NUMBER: builtins.int
+    PUBLISH_FIELD_NUMBER: builtins.int
+    CONTROL_FIELD_NUMBER: builtins.int
+    @property
+    def subscriptions(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___GossipSubscription]: ...
+    @property
+    def publish(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___GossipMessage]: ...
+    @property
     def control(self) -> Global___GossipControl: ...
     def __init__(
         self,
         *,
-        subscriptions: _abc.Iterable[Global___GossipSubscription] | None = ...,
-        publish: _abc.Iterable[Global___GossipMessage] | None = ...,
+        subscriptions: collections.abc.Iterable[Global___GossipSubscription] | None = ...,
+        publish: collections.abc.Iterable[Global___GossipMessage] | None = ...,
         control: Global___GossipControl | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["control", b"control"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["control", b"control", "publish", b"publish", "subscriptions", b"subscriptions"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["control", b"control"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["control", b"control", "publish", b"publish", "subscriptions", b"subscriptions"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GossipRpc: _TypeAlias = GossipRpc  # noqa: Y015
+Global___GossipRpc: typing_extensions.TypeAlias = GossipRpc
 
-@_typing.final
-class GossipSubscription(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class GossipSubscription(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    SUBSCRIBE_FIELD_NUMBER: _builtins.int
-    TOPIC_FIELD_NUMBER: _builtins.int
-    subscribe: _builtins.bool
-    topic: _builtins.str
+    SUBSCRIBE_FIELD_NUMBER: builtins.int
+    TOPIC_FIELD_NUMBER: builtins.int
+    subscribe: builtins.bool
+    topic: builtins.str
     def __init__(
         self,
         *,
-        subscribe: _builtins.bool | None = ...,
-        topic: _builtins.str | None = ...,
+        subscribe: builtins.bool | None = ...,
+        topic: builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["subscribe", b"subscribe", "topic", b"topic"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["subscribe", b"subscribe", "topic", b"topic"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["subscribe", b"subscribe", "topic", b"topic"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["subscribe", b"subscribe", "topic", b"topic"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GossipSubscription: _TypeAlias = GossipSubscription  # noqa: Y015
+Global___GossipSubscription: typing_extensions.TypeAlias = GossipSubscription
 
-@_typing.final
-class GossipMessage(_message.Message):
+@typing.final
+class GossipMessage(google.protobuf.message.Message):
     """Waku's are anonymous (StrictNoSign): data and topic alone."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    SENDER_FIELD_NUMBER: _builtins.int
-    DATA_FIELD_NUMBER: _builtins.int
-    SEQNO_FIELD_NUMBER: _builtins.int
-    TOPIC_FIELD_NUMBER: _builtins.int
-    SIGNATURE_FIELD_NUMBER: _builtins.int
-    KEY_FIELD_NUMBER: _builtins.int
-    sender: _builtins.bytes
-    data: _builtins.bytes
-    seqno: _builtins.bytes
-    topic: _builtins.str
-    signature: _builtins.bytes
-    key: _builtins.bytes
+    SENDER_FIELD_NUMBER: builtins.int
+    DATA_FIELD_NUMBER: builtins.int
+    SEQNO_FIELD_NUMBER: builtins.int
+    TOPIC_FIELD_NUMBER: builtins.int
+    SIGNATURE_FIELD_NUMBER: builtins.int
+    KEY_FIELD_NUMBER: builtins.int
+    sender: builtins.bytes
+    data: builtins.bytes
+    seqno: builtins.bytes
+    topic: builtins.str
+    signature: builtins.bytes
+    key: builtins.bytes
     def __init__(
         self,
         *,
-        sender: _builtins.bytes | None = ...,
-        data: _builtins.bytes | None = ...,
-        seqno: _builtins.bytes | None = ...,
-        topic: _builtins.str | None = ...,
-        signature: _builtins.bytes | None = ...,
-        key: _builtins.bytes | None = ...,
+        sender: builtins.bytes | None = ...,
+        data: builtins.bytes | None = ...,
+        seqno: builtins.bytes | None = ...,
+        topic: builtins.str | None = ...,
+        signature: builtins.bytes | None = ...,
+        key: builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "key", b"key", "sender", b"sender", "seqno", b"seqno", "signature", b"signature", "topic", b"topic"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "key", b"key", "sender", b"sender", "seqno", b"seqno", "signature", b"signature", "topic", b"topic"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["data", b"data", "key", b"key", "sender", b"sender", "seqno", b"seqno", "signature", b"signature", "topic", b"topic"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["data", b"data", "key", b"key", "sender", b"sender", "seqno", b"seqno", "signature", b"signature", "topic", b"topic"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GossipMessage: _TypeAlias = GossipMessage  # noqa: Y015
+Global___GossipMessage: typing_extensions.TypeAlias = GossipMessage
 
-@_typing.final
-class GossipControl(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class GossipControl(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    HAVE_FIELD_NUMBER: _builtins.int
-    WANT_FIELD_NUMBER: _builtins.int
-    GRAFT_FIELD_NUMBER: _builtins.int
-    PRUNE_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def have(self) -> _containers.RepeatedCompositeFieldContainer[Global___GossipHave]: ...
-    @_builtins.property
-    def want(self) -> _containers.RepeatedCompositeFieldContainer[Global___GossipWant]: ...
-    @_builtins.property
-    def graft(self) -> _containers.RepeatedCompositeFieldContainer[Global___GossipGraft]: ...
-    @_builtins.property
-    def prune(self) -> _containers.RepeatedCompositeFieldContainer[Global___GossipPrune]: ...
+    HAVE_FIELD_NUMBER: builtins.int
+    WANT_FIELD_NUMBER: builtins.int
+    GRAFT_FIELD_NUMBER: builtins.int
+    PRUNE_FIELD_NUMBER: builtins.int
+    @property
+    def have(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___GossipHave]: ...
+    @property
+    def want(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___GossipWant]: ...
+    @property
+    def graft(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___GossipGraft]: ...
+    @property
+    def prune(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___GossipPrune]: ...
     def __init__(
         self,
         *,
-        have: _abc.Iterable[Global___GossipHave] | None = ...,
-        want: _abc.Iterable[Global___GossipWant] | None = ...,
-        graft: _abc.Iterable[Global___GossipGraft] | None = ...,
-        prune: _abc.Iterable[Global___GossipPrune] | None = ...,
+        have: collections.abc.Iterable[Global___GossipHave] | None = ...,
+        want: collections.abc.Iterable[Global___GossipWant] | None = ...,
+        graft: collections.abc.Iterable[Global___GossipGraft] | None = ...,
+        prune: collections.abc.Iterable[Global___GossipPrune] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["graft", b"graft", "have", b"have", "prune", b"prune", "want", b"want"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["graft", b"graft", "have", b"have", "prune", b"prune", "want", b"want"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GossipControl: _TypeAlias = GossipControl  # noqa: Y015
+Global___GossipControl: typing_extensions.TypeAlias = GossipControl
 
-@_typing.final
-class GossipHave(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class GossipHave(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    TOPIC_FIELD_NUMBER: _builtins.int
-    MESSAGE_IDS_FIELD_NUMBER: _builtins.int
-    topic: _builtins.str
-    @_builtins.property
-    def message_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
+    TOPIC_FIELD_NUMBER: builtins.int
+    MESSAGE_IDS_FIELD_NUMBER: builtins.int
+    topic: builtins.str
+    @property
+    def message_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
     def __init__(
         self,
         *,
-        topic: _builtins.str | None = ...,
-        message_ids: _abc.Iterable[_builtins.bytes] | None = ...,
+        topic: builtins.str | None = ...,
+        message_ids: collections.abc.Iterable[builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["topic", b"topic"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message_ids", b"message_ids", "topic", b"topic"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["topic", b"topic"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["message_ids", b"message_ids", "topic", b"topic"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GossipHave: _TypeAlias = GossipHave  # noqa: Y015
+Global___GossipHave: typing_extensions.TypeAlias = GossipHave
 
-@_typing.final
-class GossipWant(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class GossipWant(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    MESSAGE_IDS_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def message_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
+    MESSAGE_IDS_FIELD_NUMBER: builtins.int
+    @property
+    def message_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
     def __init__(
         self,
         *,
-        message_ids: _abc.Iterable[_builtins.bytes] | None = ...,
+        message_ids: collections.abc.Iterable[builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message_ids", b"message_ids"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["message_ids", b"message_ids"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GossipWant: _TypeAlias = GossipWant  # noqa: Y015
+Global___GossipWant: typing_extensions.TypeAlias = GossipWant
 
-@_typing.final
-class GossipGraft(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class GossipGraft(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    TOPIC_FIELD_NUMBER: _builtins.int
-    topic: _builtins.str
+    TOPIC_FIELD_NUMBER: builtins.int
+    topic: builtins.str
     def __init__(
         self,
         *,
-        topic: _builtins.str | None = ...,
+        topic: builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["topic", b"topic"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["topic", b"topic"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["topic", b"topic"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["topic", b"topic"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GossipGraft: _TypeAlias = GossipGraft  # noqa: Y015
+Global___GossipGraft: typing_extensions.TypeAlias = GossipGraft
 
-@_typing.final
-class GossipPrune(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class GossipPrune(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    TOPIC_FIELD_NUMBER: _builtins.int
-    BACKOFF_S_FIELD_NUMBER: _builtins.int
-    topic: _builtins.str
-    backoff_s: _builtins.int
+    TOPIC_FIELD_NUMBER: builtins.int
+    BACKOFF_S_FIELD_NUMBER: builtins.int
+    topic: builtins.str
+    backoff_s: builtins.int
     def __init__(
         self,
         *,
-        topic: _builtins.str | None = ...,
-        backoff_s: _builtins.int | None = ...,
+        topic: builtins.str | None = ...,
+        backoff_s: builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["backoff_s", b"backoff_s", "topic", b"topic"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["backoff_s", b"backoff_s", "topic", b"topic"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["backoff_s", b"backoff_s", "topic", b"topic"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["backoff_s", b"backoff_s", "topic", b"topic"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GossipPrune: _TypeAlias = GossipPrune  # noqa: Y015
+Global___GossipPrune: typing_extensions.TypeAlias = GossipPrune

@@ -5,106 +5,101 @@ Messages of libp2p that Waku peers exchange.
 https://github.com/libp2p/specs: noise/README.md, identify/README.md
 """
 
-from collections import abc as _abc
-from google.protobuf import descriptor as _descriptor
-from google.protobuf import message as _message
-from google.protobuf.internal import containers as _containers
-import builtins as _builtins
+import builtins
+import collections.abc
+import google.protobuf.descriptor
+import google.protobuf.internal.containers
+import google.protobuf.message
 import sys
-import typing as _typing
+import typing
 
-if sys.version_info >= (3, 11):
-    from typing import TypeAlias as _TypeAlias, Never as _Never
+if sys.version_info >= (3, 10):
+    import typing as typing_extensions
 else:
-    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+    import typing_extensions
 
-DESCRIPTOR: _descriptor.FileDescriptor
+DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
-@_typing.final
-class NoiseExtensions(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class NoiseExtensions(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    WEBTRANSPORT_CERTHASHES_FIELD_NUMBER: _builtins.int
-    STREAM_MUXERS_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def webtransport_certhashes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
-    @_builtins.property
-    def stream_muxers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    WEBTRANSPORT_CERTHASHES_FIELD_NUMBER: builtins.int
+    STREAM_MUXERS_FIELD_NUMBER: builtins.int
+    @property
+    def webtransport_certhashes(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
+    @property
+    def stream_muxers(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     def __init__(
         self,
         *,
-        webtransport_certhashes: _abc.Iterable[_builtins.bytes] | None = ...,
-        stream_muxers: _abc.Iterable[_builtins.str] | None = ...,
+        webtransport_certhashes: collections.abc.Iterable[builtins.bytes] | None = ...,
+        stream_muxers: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["stream_muxers", b"stream_muxers", "webtransport_certhashes", b"webtransport_certhashes"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["stream_muxers", b"stream_muxers", "webtransport_certhashes", b"webtransport_certhashes"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___NoiseExtensions: _TypeAlias = NoiseExtensions  # noqa: Y015
+Global___NoiseExtensions: typing_extensions.TypeAlias = NoiseExtensions
 
-@_typing.final
-class NoiseHandshakePayload(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class NoiseHandshakePayload(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    IDENTITY_KEY_FIELD_NUMBER: _builtins.int
-    IDENTITY_SIG_FIELD_NUMBER: _builtins.int
-    EXTENSIONS_FIELD_NUMBER: _builtins.int
-    identity_key: _builtins.bytes
-    identity_sig: _builtins.bytes
-    @_builtins.property
+    IDENTITY_KEY_FIELD_NUMBER: builtins.int
+    IDENTITY_SIG_FIELD_NUMBER: builtins.int
+    EXTENSIONS_FIELD_NUMBER: builtins.int
+    identity_key: builtins.bytes
+    identity_sig: builtins.bytes
+    @property
     def extensions(self) -> Global___NoiseExtensions: ...
     def __init__(
         self,
         *,
-        identity_key: _builtins.bytes | None = ...,
-        identity_sig: _builtins.bytes | None = ...,
+        identity_key: builtins.bytes | None = ...,
+        identity_sig: builtins.bytes | None = ...,
         extensions: Global___NoiseExtensions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["extensions", b"extensions", "identity_key", b"identity_key", "identity_sig", b"identity_sig"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["extensions", b"extensions", "identity_key", b"identity_key", "identity_sig", b"identity_sig"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["extensions", b"extensions", "identity_key", b"identity_key", "identity_sig", b"identity_sig"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["extensions", b"extensions", "identity_key", b"identity_key", "identity_sig", b"identity_sig"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___NoiseHandshakePayload: _TypeAlias = NoiseHandshakePayload  # noqa: Y015
+Global___NoiseHandshakePayload: typing_extensions.TypeAlias = NoiseHandshakePayload
 
-@_typing.final
-class Identify(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class Identify(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    PUBLICKEY_FIELD_NUMBER: _builtins.int
-    LISTENADDRS_FIELD_NUMBER: _builtins.int
-    PROTOCOLS_FIELD_NUMBER: _builtins.int
-    OBSERVEDADDR_FIELD_NUMBER: _builtins.int
-    PROTOCOLVERSION_FIELD_NUMBER: _builtins.int
-    AGENTVERSION_FIELD_NUMBER: _builtins.int
-    SIGNEDPEERRECORD_FIELD_NUMBER: _builtins.int
-    publicKey: _builtins.bytes
-    observedAddr: _builtins.bytes
-    protocolVersion: _builtins.str
-    agentVersion: _builtins.str
-    signedPeerRecord: _builtins.bytes
-    @_builtins.property
-    def listenAddrs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
-    @_builtins.property
-    def protocols(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    PUBLICKEY_FIELD_NUMBER: builtins.int
+    LISTENADDRS_FIELD_NUMBER: builtins.int
+    PROTOCOLS_FIELD_NUMBER: builtins.int
+    OBSERVEDADDR_FIELD_NUMBER: builtins.int
+    PROTOCOLVERSION_FIELD_NUMBER: builtins.int
+    AGENTVERSION_FIELD_NUMBER: builtins.int
+    SIGNEDPEERRECORD_FIELD_NUMBER: builtins.int
+    publicKey: builtins.bytes
+    observedAddr: builtins.bytes
+    protocolVersion: builtins.str
+    agentVersion: builtins.str
+    signedPeerRecord: builtins.bytes
+    @property
+    def listenAddrs(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
+    @property
+    def protocols(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     def __init__(
         self,
         *,
-        publicKey: _builtins.bytes | None = ...,
-        listenAddrs: _abc.Iterable[_builtins.bytes] | None = ...,
-        protocols: _abc.Iterable[_builtins.str] | None = ...,
-        observedAddr: _builtins.bytes | None = ...,
-        protocolVersion: _builtins.str | None = ...,
-        agentVersion: _builtins.str | None = ...,
-        signedPeerRecord: _builtins.bytes | None = ...,
+        publicKey: builtins.bytes | None = ...,
+        listenAddrs: collections.abc.Iterable[builtins.bytes] | None = ...,
+        protocols: collections.abc.Iterable[builtins.str] | None = ...,
+        observedAddr: builtins.bytes | None = ...,
+        protocolVersion: builtins.str | None = ...,
+        agentVersion: builtins.str | None = ...,
+        signedPeerRecord: builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agentVersion", b"agentVersion", "observedAddr", b"observedAddr", "protocolVersion", b"protocolVersion", "publicKey", b"publicKey", "signedPeerRecord", b"signedPeerRecord"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agentVersion", b"agentVersion", "listenAddrs", b"listenAddrs", "observedAddr", b"observedAddr", "protocolVersion", b"protocolVersion", "protocols", b"protocols", "publicKey", b"publicKey", "signedPeerRecord", b"signedPeerRecord"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["agentVersion", b"agentVersion", "observedAddr", b"observedAddr", "protocolVersion", b"protocolVersion", "publicKey", b"publicKey", "signedPeerRecord", b"signedPeerRecord"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agentVersion", b"agentVersion", "listenAddrs", b"listenAddrs", "observedAddr", b"observedAddr", "protocolVersion", b"protocolVersion", "protocols", b"protocols", "publicKey", b"publicKey", "signedPeerRecord", b"signedPeerRecord"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Identify: _TypeAlias = Identify  # noqa: Y015
+Global___Identify: typing_extensions.TypeAlias = Identify

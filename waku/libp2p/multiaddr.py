@@ -216,11 +216,12 @@ class Multiaddr:
             InvalidInput: not TCP or WebSocket over an IP address or name; the message says what
                 is supported.
         """
-        match self.parts:
-            case ((kind, host), ("tcp", port), *rest) if kind in _HOSTS:
+        rest = self.parts[2:]
+        match self.parts[:2]:
+            case ((kind, host), ("tcp", port)) if kind in _HOSTS:
                 shape = [name for name, _ in rest if name not in ("sni", "p2p")]
             case _:
-                shape = ["none"]
+                host, port, shape = "", "", ["none"]
         if shape not in ([], ["ws"], ["wss"], ["tls", "ws"], ["tls", "wss"]):
             raise InvalidInput(
                 f"{self} cannot be dialled: supported are /tcp, /tcp/…/ws and /tcp/…/wss "

@@ -147,7 +147,7 @@ class Muxer(ABC):
     def __init__(self, *, dialler: bool, limits: Limits, budget: Budget | None = None) -> None:
         self._dialler = dialler
         self._limits = limits
-        self._budget = budget or Budget(limits.frames_per_s)
+        self.budget = budget or Budget(limits.frames_per_s)
         self._streams: dict[int, MuxedStream] = {}
         self._by_peer = 0
         self._buffered = 0
@@ -192,7 +192,7 @@ class Muxer(ABC):
         """
         self._received += data
         start = 0
-        budget = self._budget
+        budget = self.budget
         while not budget.is_spent and (end := self._take_frame(start)) is not None:
             budget.charge(FRAME, "frames of the muxer")
             start = end
@@ -281,7 +281,7 @@ class Muxer(ABC):
 
     def _peer_opens(self, stream_id: int, stream: MuxedStream) -> bool:
         """Add a stream of the peer; reset it where there are too many."""
-        self._budget.charge(STREAM, "new streams")
+        self.budget.charge(STREAM, "new streams")
         if self._by_peer >= self._limits.streams_by_peer:
             self._expect_late_frames(stream_id, stream)
             self._write_reset(stream_id)
@@ -331,7 +331,7 @@ class Muxer(ABC):
             self._nonsense("frames for no stream")
 
     def _nonsense(self, what: str) -> None:
-        self._budget.charge(NONSENSE, what)
+        self.budget.charge(NONSENSE, what)
 
     def _expect_late_frames(self, stream_id: int, stream: MuxedStream) -> None:
         window = 0 if stream.remote_ended else stream.receive_window

@@ -90,7 +90,7 @@ class Yamux(Muxer):
             self._closing_flags(stream_id, flags)
         elif kind == _PING:
             if flags & _SYN:
-                self._budget.charge(PING, "pings of yamux")
+                self.budget.charge(PING, "pings of yamux")
                 self._write_control(_frame(_PING, _ACK, _SESSION, length))
             else:  # this side sends none
                 self._nonsense("answers to no ping")

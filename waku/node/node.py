@@ -111,7 +111,8 @@ class EmbeddedNode:
         self.mesh: Final = Mesh(self._deliver, options.now_ns)
         self.services: Final[LocalServices] = LocalServices(self)
         """What this node does for light clients: its own, and those of other nodes."""
-        named = {kind: _named_peer(text) for kind, text in (service_nodes or {}).items()}
+        services = (service_nodes or {}).items()
+        named: dict[ServiceKind, str] = {kind: _named_peer(text) for kind, text in services}
         self.service_nodes: Final = ServiceNodes(self, named)
         """The nodes that serve its own light clients."""
         self.archive: Final = (

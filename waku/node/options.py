@@ -148,7 +148,7 @@ class NodeOptions:
         )
         for name in positive:
             if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+                raise ValueError(f"{name} must be positive (got {getattr(self, name)})")
         if self.max_body_bytes < MIB:
             raise ValueError(f"`max_body_bytes` must be at least {MIB} (got {self.max_body_bytes})")
         if self.store_capacity_bytes is not None and self.store_capacity_bytes < MIB:
@@ -172,7 +172,7 @@ class NodeOptions:
             if not is_peer_id(peer_id):
                 raise ValueError(f"`relay_allow` must be peer ids (got {peer_id!r})")
         if self.num_shards > MAX_INDEX:
-            raise ValueError(f"num_shards must be at most {MAX_INDEX}, not {self.num_shards}")
+            raise ValueError(f"num_shards must be at most {MAX_INDEX} (got {self.num_shards})")
 
     @classmethod
     def of_network(cls, network: str, **others: Any) -> Self:

@@ -1,9 +1,9 @@
 """Waku's protocols over libp2p.
 
     protocols codec              names, limits, and the messages' bytes (no I/O)
-    serving_codec                the same as a service peer has them; `waku.node.libp2p` serves
+    serving_codec                the same as a service peer has them. `waku.node.libp2p` serves
     refusals service_peer        one peer's answers, and what its refusals mean
-    peer_book network_interfaces which peers to dial and ask; whether the machine slept (no I/O)
+    peer_book network_interfaces which peers to dial and ask. Whether the machine slept (no I/O)
     search keeper                finding peers, and staying connected to enough of them
     subscriptions asking         what peers push, and what they are asked
     events client                the light client

@@ -20,7 +20,7 @@ from .service_peer import ServicePeer
 __all__ = ["Asker"]
 
 BEHIND_S: Final = 10.0
-"""How long a slower peer may take for what another one has taken; then its queue is too long."""
+"""How long a slower peer may take for what another one has taken. Then its queue is too long."""
 
 _Answer = TypeVar("_Answer")
 
@@ -41,7 +41,7 @@ class Asker:
         first: Entry | None = None,
         besides: Collection[Entry] = (),
     ) -> tuple[Entry, _Answer] | None:
-        """Ask `count` peers at once, then others, until one answers; return the first answer.
+        """Ask `count` peers at once, then others, until one answers. Return the first answer.
 
         `first` is asked alone before others, if it is connected. None: no peer is left but those
         that `besides` names.
@@ -90,7 +90,7 @@ class Asker:
         chosen: Collection[Chosen],
         request: Callable[[Entry, ServicePeer], Awaitable[_Answer]],
     ) -> tuple[Entry, _Answer]:
-        """The first good answer; the other requests go on behind it."""
+        """The first good answer. The other requests go on behind it."""
         outcomes: deque[tuple[Entry, _Answer] | WakuError] = deque()
         arrived = anyio.Event()
         scopes = [anyio.CancelScope() for _ in chosen]

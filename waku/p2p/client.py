@@ -6,7 +6,7 @@
             async for pushed in messages: …
 
 It keeps several peers, each chosen by what it serves and for which shards, and replaces those that
-die; subscriptions are registered anew then.
+die. Subscriptions are registered anew then.
 """
 
 from __future__ import annotations
@@ -76,12 +76,11 @@ MAX_REDUNDANCY: Final = 8
 STORES: Final = 3
 """Stores that are asked for a message before it counts as missing."""
 UNREGISTER_S: Final = 1.0
-"""So long the end of a subscription waits for peers; they forget it without that, too."""
+"""So long the end of a subscription waits for peers. They forget it without that, too."""
 MAX_REFUSED: Final = 20
 """Pushes of one connection that cannot be read, before it is closed."""
 PATIENCE_S: Final = 180.0
-"""How long a new subscription that no peer takes waits while one answers 429: nwaku serves 30
-filter requests a minute."""
+"""Wait of a new subscription while a peer answers 429. nwaku serves 30 filter requests a minute."""
 MAX_CURSORS: Final = 64
 """Cursors whose Store is remembered."""
 
@@ -110,20 +109,20 @@ class LightClient:
         on_event: Callable[[ClientEvent], None] = lambda _: None,
     ) -> None:
         """Args:
-            addresses: where to find service peers: multiaddresses, `enr:…` and `enrtree://…`;
+            addresses: where to find service peers: multiaddresses, `enr:…` and `enrtree://…`.
                 None for the network's own.
             network: name of a preset or path of a TOML file (docs/light-client.md).
-            cluster_id: the network's number; a peer of another one is refused. None for the
+            cluster_id: the network's number. A peer of another one is refused. None for the
                 network's.
-            shards: own shards; a peer that shares none is refused. None: any peer will do.
-            redundancy: peers that each message is pushed to; filters have at least two.
-            identity: own key; None for a new one. One key may not be used by two clients at
+            shards: own shards. A peer that shares none is refused. None: any peer will do.
+            redundancy: peers that each message is pushed to. Filters have at least two.
+            identity: own key. None for a new one. One key may not be used by two clients at
                 once: nwaku keeps one connection for each peer id.
-            resolver: asks the DNS for `enrtree://`; None for the system's.
-            request_timeout_ms: longest time for an answer; waiting for a turn does not count.
-            keep_alive_ms: interval of pings; NATs and nwaku forget silent connections.
+            resolver: asks the DNS for `enrtree://`. None for the system's.
+            request_timeout_ms: longest time for an answer. Waiting for a turn does not count.
+            keep_alive_ms: interval of pings. NATs and nwaku forget silent connections.
             buffer_messages: messages that a subscription keeps for its reader.
-            ssl_context: trusted certificates for `wss`; None for the system's.
+            ssl_context: trusted certificates for `wss`. None for the system's.
             random_bytes: source of keys and request ids.
             on_event: called with each `ClientEvent`.
 
@@ -211,10 +210,10 @@ class LightClient:
         await self._stack.aclose()  # the block's exception goes on as it is
 
     async def connect(self) -> ServicePeer:
-        """Return a connected service peer, dialling if there is none.
+        """Return a connected service peer, and dial if needed.
 
         Raises:
-            NodeUnreachable: no peer answers; the message names the last reason.
+            NodeUnreachable: no peer answers. The message names the last reason.
             WrongNetwork: the peers belong to another cluster, or share no shard.
         """
         ((_, peer),) = await self._keeper.serving(None, 1)
@@ -223,15 +222,15 @@ class LightClient:
     async def light_push(
         self, message: WakuMessage, pubsub_topic: str, *, urgent: bool = True
     ) -> LightPushAnswer:
-        """Publish a message through `redundancy` peers; return when the first has taken it.
+        """Publish a message through `redundancy` peers. Return when the first has taken it.
 
         Peers that fail are replaced by others, as far as they are connected. A peer has 100 kB and
-        8 messages on their way at a time; what is not `urgent` lets others go first.
+        8 messages on their way at a time. What is not `urgent` lets others go first.
 
         Raises:
             RlnProofRequired: the network takes messages with a proof only (420).
             OutOfRlnProofs: the peers have no proofs left for this epoch (504).
-            RateLimited: too many messages (429); no peer is asked until the pause is over.
+            RateLimited: too many messages (429). No peer is asked until the pause is over.
             NoPeers: the peers know no node on this shard (505), or reached none.
             MessageTooLarge, BadRequest: a peer refuses the message.
             EndpointMissing: no peer offers light push.
@@ -260,7 +259,7 @@ class LightClient:
     async def subscribe(
         self, pubsub_topic: str, content_topics: Sequence[str]
     ) -> AsyncIterator[MemoryObjectReceiveStream[Pushed]]:
-        """Have at least two peers push messages; iterate over `Pushed`, each message once.
+        """Have at least two peers push messages. Iterate over `Pushed`, each message once.
 
         What passes while no peer is connected must be asked of Store (`SubscriptionRenewed`). If
         no peer takes the subscription and one answers 429, peers are asked for three minutes.
@@ -294,7 +293,7 @@ class LightClient:
                     await self._subscriptions.unregister(subscription, known)
 
     async def store(self, query: StoreQuery) -> StorePage:
-        """Return one page of a Store; Stores are asked in turn, for further pages the same one.
+        """Return one page of a Store. Stores are asked in turn, for further pages the same one.
 
         Raises:
             CursorExpired: start again without a cursor.
@@ -320,16 +319,16 @@ class LightClient:
     def store_all(
         self, query: StoreQuery, *, max_pages: int = MAX_PAGES
     ) -> AsyncGenerator[StoreEntry, None]:
-        """Yield the entries of all pages, each message once; a lost cursor starts again.
+        """Yield the entries of all pages, each message once. A lost cursor starts again.
 
         Raises:
             PageLimitReached: `max_pages` pages and no end.
-            WakuError: as `store`; the entries so far are good.
+            WakuError: as `store`. The entries so far are good.
         """
         return all_entries(self.store, query, max_pages=max_pages, call="store_all")
 
     async def store_by_hash(self, hashes: Sequence[bytes]) -> list[StoreEntry]:
-        """Return what the Stores have of these messages; what one lacks is asked of the next.
+        """Return what the Stores have of these messages. What one lacks is asked of the next.
 
         Messages that do not have the hash they are filed under are left out.
 
@@ -358,7 +357,7 @@ class LightClient:
     async def _ask_by_hash(
         self, hashes: Collection[bytes], asked: Collection[Entry]
     ) -> tuple[Entry, dict[bytes, StoreEntry]] | None:
-        """What the next Store has of these; None where all were asked."""
+        """What the next Store has of these. None where all were asked."""
         query = StoreQuery(hashes=tuple(hashes), page_size=MAX_PAGE_ENTRIES)
 
         async def ask(_: Entry, peer: ServicePeer) -> StorePage:
@@ -390,7 +389,7 @@ class LightClient:
         return await (await self.connect()).ping()
 
     async def _register(self, subscription: Subscription) -> None:
-        """Register with as many peers as wanted; one is enough, the keeper adds the rest."""
+        """Register with as many peers as wanted. One is enough, the keeper adds the rest."""
 
         async def register(entry: Entry, peer: ServicePeer) -> None:
             await self._subscriptions.register(entry, peer, [subscription])
@@ -425,7 +424,7 @@ class LightClient:
         self._subscriptions.take(*pushed, self._book.find(link.peer_id))
 
     def _refuse_push(self, link: Carrier, error: Libp2pError) -> None:
-        """Name the peer; give up one that goes on like this."""
+        """Name the peer. Give up one that goes on like this."""
         self._on_event(PushRefused(link.peer_id, str(error)))
         count = self._refused[link] = self._refused.get(link, 0) + 1
         if count == MAX_REFUSED:

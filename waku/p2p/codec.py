@@ -73,7 +73,7 @@ class ResponseStatus:
     """Of light push v3: relay peers that the message was passed to."""
 
     def is_for(self, request_id: str) -> bool:
-        """Whether this answers the request; nwaku refuses without its id (T16), or as "N/A" what it
+        """Whether this answers the request. nwaku refuses without its id (T16), or as "N/A" what it
         did not decode."""
         refused = self.status != OK and self.request_id in ("", "N/A")
         return self.request_id == request_id or refused
@@ -122,7 +122,7 @@ def encode_filter_request(
     pubsub_topic: str | None = None,
     content_topics: Sequence[str] = (),
 ) -> bytes:
-    """A request of filter v2; a ping and `UNSUBSCRIBE_ALL` name no topics."""
+    """A request of filter v2. A ping and `UNSUBSCRIBE_ALL` name no topics."""
     return pb.FilterSubscribeRequest(
         request_id=request_id,
         filter_subscribe_type=kind,
@@ -169,7 +169,7 @@ def decode_push(data: bytes) -> tuple[str | None, WakuMessage]:
 
 
 def encode_store_query(request_id: str, query: StoreQuery) -> bytes:
-    """A request of Store v3; absent times and 0 are the same to every peer (T16)."""
+    """A request of Store v3. Absent times and 0 are the same to every peer (T16)."""
     return pb.StoreQueryRequest(
         request_id=request_id,
         include_data=query.include_data,
@@ -212,7 +212,7 @@ def encode_peer_exchange_query(count: int) -> bytes:
 def decode_peer_exchange_answer(data: bytes) -> tuple[ResponseStatus, list[bytes]]:
     """Read an answer of peer exchange: its status, and node records, which are not checked here.
 
-    Nodes before 2025 send no status; what they send counts as 200.
+    Nodes before 2025 send no status. What they send counts as 200.
 
     Raises:
         InvalidInput: no answer, or more records than a peer sends.
@@ -271,7 +271,7 @@ def to_proto(message: WakuMessage) -> pb.WakuMessage:
 
 
 def from_proto(message: pb.WakuMessage) -> WakuMessage:
-    """Read a message; every value that protobuf can carry is one of ours."""
+    """Read a message. Every value that protobuf can carry is one of ours."""
     return WakuMessage(
         payload=message.payload,
         content_topic=message.content_topic,

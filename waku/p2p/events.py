@@ -35,7 +35,7 @@ class PeerConnected:
 
 @dataclass(frozen=True, slots=True)
 class PeerLost:
-    """A service peer is gone, could not be reached, or does not fit; another replaces it."""
+    """A service peer is gone, could not be reached, or does not fit. Another replaces it."""
 
     reason: str
     peer_id: PeerId | None = None
@@ -44,7 +44,7 @@ class PeerLost:
 
 @dataclass(frozen=True, slots=True)
 class PeerPaused:
-    """A peer refused a request; it is asked for this again after a pause."""
+    """A peer refused a request. It is asked for this again after a pause."""
 
     peer_id: PeerId | None
     role: Role
@@ -65,14 +65,14 @@ class PeerDeaf:
 @dataclass(frozen=True, slots=True)
 class PeerBehind:
     """A relay peer takes messages too slowly: its queue is full, and what comes now is not sent to
-    it. Once for each time that the queue fills up; other peers may bring it the messages."""
+    it. Once for each time that the queue fills up. Other peers may bring it the messages."""
 
     peer_id: PeerId
 
 
 @dataclass(frozen=True, slots=True)
 class PushRefused:
-    """A peer pushed a message that cannot be read, or is longer than the network's limit; Store may
+    """A peer pushed a message that cannot be read, or is longer than the network's limit. Store may
     have it. At the twentieth, the peer's connection is closed."""
 
     peer_id: PeerId
@@ -107,7 +107,7 @@ class SubscriptionInterrupted:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRenewed:
-    """Messages are pushed again; ask Store for those in between."""
+    """Messages are pushed again. Ask Store for those in between."""
 
     pubsub_topic: str
     content_topics: frozenset[str]

@@ -1,6 +1,6 @@
 """Keeps a client connected: enough peers for each service, alive, and replaced when they die.
 
-Nothing is dialled before the first request. One task dials; requests wait for what it finds.
+Nothing is dialled before the first request. One task dials. Requests wait for what it finds.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Keeper:
         """How many peers for each service that was used so far."""
         self._heard: OrderedDict[PeerId, Metadata] = OrderedDict()
         """Networks that peers named when they asked for ours."""
-        self._rounds_begun = self._rounds_done = 0
+        self.rounds_begun = self._rounds_done = 0
         self._few: dict[Role, int] = {}
         self._checking: set[ServicePeer] = set()
         self._wake = anyio.Event()
@@ -111,9 +111,9 @@ class Keeper:
             self._tasks.start_soon(self._watch_interfaces)
             while True:
                 self._wake = anyio.Event()
-                self._rounds_begun += 1
+                self.rounds_begun += 1
                 await self._round()
-                self._rounds_done = self._rounds_begun
+                self._rounds_done = self.rounds_begun
                 self._notify()
                 with anyio.move_on_after(self._pause_s()):
                     await self._wake.wait()
@@ -121,16 +121,16 @@ class Keeper:
     async def serving(
         self, role: Role | None, count: int, *, besides: Collection[Entry] = ()
     ) -> list[Chosen]:
-        """Return peers to ask, at least one; none where all were tried that `besides` names, and no
+        """Return peers to ask, at least one. None where all were tried that `besides` names, and no
         other is being dialled.
 
         Raises:
-            WakuError: no peer can be asked; the error says why.
+            WakuError: no peer can be asked. The error says why.
         """
         if role is not None and role not in self._wanted:
             self._wanted[role] = self._counts[role]
             self._wake.set()
-        begun = self._rounds_begun
+        begun = self.rounds_begun
         while not (found := self._book.choose(role, count, now_ms(), besides=besides)):
             if besides:
                 if self._rounds_done >= begun:
@@ -205,7 +205,7 @@ class Keeper:
         return self._book.lacking(self._wanted)
 
     def _pause_s(self) -> float | None:
-        """How long nothing is due; None where only a wake can bring something."""
+        """How long nothing is due. None where only a wake can bring something."""
         lacking = self._lacking()
         is_short = self._subscriptions_lack()
         due = [now_ms() + IDLE_ROUND_MS] if lacking or is_short else []
@@ -314,7 +314,7 @@ class Keeper:
         self._wake.set()
 
     async def _check(self, entry: Entry, peer: ServicePeer) -> None:
-        """Ping the peer; renew what it forgot; give it up if it does not answer."""
+        """Ping the peer. Renew what it forgot. Give it up if it does not answer."""
         known = self._subscriptions.known_to(entry)
         try:
             if not known:

@@ -78,12 +78,12 @@ class KeptPeers:
             host: dials, and has the connections.
             texts: peers to stay connected to: multiaddresses, `enr:…` and `enrtree://…`.
             own: returns the network to which peers must belong.
-            met: called with each peer of the network that is connected; a `WakuError` refuses it.
+            met: called with each peer of the network that is connected. A `WakuError` refuses it.
             lost: called with a peer that was met, when its connection is over.
             resolver: asks the DNS for `enrtree://`.
             timeout_ms: time that a peer has for each answer.
             max_message_bytes: limit of the network's messages.
-            ssl_context: trusted certificates for `wss`; None for the system's.
+            ssl_context: trusted certificates for `wss`. None for the system's.
             random: chooses found peers.
             random_bytes: source of request ids.
             on_event: called with each `ClientEvent`.
@@ -118,7 +118,7 @@ class KeptPeers:
         self._tasks: TaskGroup | None = None
 
     def add_record(self, record: NodeRecord) -> bool:
-        """Note a peer that was found; return whether it is new.
+        """Note a peer that was found. Return whether it is new.
 
         Raises:
             WrongNetwork: another cluster, or none of our shards.
@@ -145,7 +145,7 @@ class KeptPeers:
             await anyio.Event().wait()  # others are named and accepted later
 
     async def connect(self, text: str, *, stay: bool = True) -> None:
-        """Connect to one more peer now; `stay` dials it again whenever the connection ends.
+        """Connect to one more peer now. `stay` dials it again whenever the connection ends.
 
         Raises:
             InvalidInput: the address cannot be dialled.
@@ -178,7 +178,7 @@ class KeptPeers:
                 candidate.hurry.set()
 
     def accepted(self, link: Link) -> None:
-        """Serve a peer that dialled us, until its connection is over; one of another network is
+        """Serve a peer that dialled us, until its connection is over. One of another network is
         left alone."""
         if self._tasks is not None:
             self._tasks.start_soon(self._greet_accepted, link)
@@ -198,7 +198,7 @@ class KeptPeers:
         return _Candidate(dialled_addresses(record), record.peer_id, is_found=False)
 
     def _name(self, candidate: _Candidate) -> bool:
-        """Note a peer to stay connected to; return whether it is new."""
+        """Note a peer to stay connected to. Return whether it is new."""
         for one in self._named:
             if candidate.peer_id is not None and one.peer_id == candidate.peer_id:
                 one.addresses = tuple(dict.fromkeys((*one.addresses, *candidate.addresses)))
@@ -207,7 +207,7 @@ class KeptPeers:
         return True
 
     async def _fill_up(self, search: Search, tasks: TaskGroup) -> None:
-        """Be connected to `WANTED` found peers; look for others where these do not suffice."""
+        """Be connected to `WANTED` found peers. Look for others where these do not suffice."""
         while True:
             self._wake = anyio.Event()
             rested = [c for c in self._found.values() if self._may_be_dialled(c)]
@@ -230,7 +230,7 @@ class KeptPeers:
         return max(50, due_ms - now_ms())
 
     async def _keep(self, candidate: _Candidate) -> None:
-        """Stay connected to a peer; dial a named one again when the connection ends."""
+        """Stay connected to a peer. Dial a named one again when the connection ends."""
         while True:
             begun_ms, pause_ms = now_ms(), candidate.rest_ms
             try:
@@ -256,7 +256,7 @@ class KeptPeers:
                 await candidate.hurry.wait()
 
     def _link_to(self, candidate: _Candidate) -> Link | None:
-        """The connection to a peer, which it may have dialled; None where there is none."""
+        """The connection to a peer, which it may have dialled. None where there is none."""
         if candidate.peer_id is None:
             return None
         links = (link for link in self._host.links if link.is_ready)
@@ -273,7 +273,7 @@ class KeptPeers:
         raise NodeUnreachable("connect", detail=str(failure), sent=False) from failure
 
     async def _meet(self, link: Link) -> ServicePeer:
-        """Check a peer that we dialled; close the connection where it does not fit.
+        """Check a peer that we dialled. Close the connection where it does not fit.
 
         Raises:
             WakuError: as `_greet`.
@@ -316,7 +316,7 @@ class KeptPeers:
             await self._greet(link)
 
     async def _until_closed(self, peer: ServicePeer) -> None:
-        """Return when the connection has ended; a quiet one is pinged, as both sides end silent
+        """Return when the connection has ended. A quiet one is pinged, as both sides end silent
         ones.
 
         Raises:

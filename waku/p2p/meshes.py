@@ -28,7 +28,7 @@ __all__ = ["Meshes"]
 BURST: Final = 16
 """Messages that may leave at once: go-libp2p queues 32 for each peer, and drops the rest."""
 SEND_S: Final = 30.0
-"""So long a peer may take for what is sent to it; then its connection is closed."""
+"""So long a peer may take for what is sent to it. Then its connection is closed."""
 
 
 class _Sender:
@@ -39,7 +39,7 @@ class _Sender:
         self.wake = anyio.Event()
 
     def open_link(self) -> Carrier | None:
-        """Return the oldest connection that is open; None if all are over."""
+        """Return the oldest connection that is open. None if all are over."""
         self.links = [link for link in self.links if link.is_open]
         return self.links[0] if self.links else None
 
@@ -131,7 +131,7 @@ class Meshes:
                     sender.wake.set()
 
     def meet(self, link: Carrier) -> None:
-        """Speak with a peer until its last connection ends; again does nothing."""
+        """Speak with a peer until its last connection ends. Again does nothing."""
         if self._router is None or self._tasks is None:
             return
         sender = self._senders.get(link.peer_id)
@@ -166,7 +166,7 @@ class Meshes:
             self._review(self._router)
 
     async def publish(self, topic: str, data: bytes) -> int:
-        """Send a message to the topic's peers, in turn; return how many there are.
+        """Send a message to the topic's peers, in turn. Return how many there are.
 
         It waits for a peer, and while each is slow.
         """

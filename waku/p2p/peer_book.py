@@ -30,7 +30,7 @@ from .protocols import ROLE_PROTOCOLS, Role
 __all__ = ["Entry", "PeerBook", "check_record", "dialled_addresses"]
 
 MAX_ENTRIES: Final = 500
-"""Peers known at once; of those that were found, the one that failed most gives way."""
+"""Peers known at once. Of those that were found, the one that failed most gives way."""
 MAX_ADDRESSES: Final = 8
 FIRST_REST_MS: Final = 1_000
 LONGEST_REST_MS: Final = 60_000
@@ -38,7 +38,7 @@ LONGEST_REST_MS: Final = 60_000
 MISFIT_REST_MS: Final = 10 * 60_000
 """A peer of another network, or without any service: it may be set up anew."""
 EPOCH_PAUSE_MS: Final = 30_000
-"""First pause after 504; the longest is an epoch of The Waku Network."""
+"""First pause after 504. The longest is an epoch of The Waku Network."""
 LONGEST_PAUSE_MS: Final = 60_000
 LONGEST_EPOCH_PAUSE_MS: Final = 600_000
 
@@ -55,7 +55,7 @@ class _Pause:
     wait_ms: int
     error: WakuError
     is_binding: bool
-    """Whether the peer asked for it; if not, others merely go first."""
+    """Whether the peer asked for it. If not, others merely go first."""
 
 
 @dataclass(eq=False, slots=True)
@@ -65,7 +65,7 @@ class Entry:
     addresses: tuple[Multiaddr, ...]
     peer_id: PeerId | None
     roles: frozenset[Role] | None
-    """What it serves by its record, or once connected by its own word; None: unknown."""
+    """What it serves by its record, or once connected by its own word. None: unknown."""
     is_configured: bool
     is_connected: bool = False
     is_dialling: bool = False
@@ -91,7 +91,7 @@ class PeerBook:
         self, network: Metadata, *, random: Callable[[], int], limit: int = MAX_ENTRIES
     ) -> None:
         """Args:
-        network: own cluster and shards; records of others are not taken.
+        network: own cluster and shards. Records of others are not taken.
         random: a number for the order in which found peers are dialled.
         limit: peers known at once.
         """
@@ -113,7 +113,7 @@ class PeerBook:
         self._add((address,), address.peer_id, None, is_configured=True)
 
     def add_record(self, record: NodeRecord, *, is_configured: bool = False) -> bool:
-        """Add a peer that was found; return whether it is new.
+        """Add a peer that was found. Return whether it is new.
 
         Raises:
             WrongNetwork: another cluster, or none of our shards.
@@ -152,14 +152,14 @@ class PeerBook:
         return fit[: max(0, count)]
 
     def next_dial_ms(self, roles: Collection[Role]) -> int | None:
-        """When the next peer that may help has rested; None if none is known."""
+        """When the next peer that may help has rested. None if none is known."""
         return min(
             (e.rest_until_ms for e in self._entries.values() if self._may_help(e, roles)),
             default=None,
         )
 
     def connect(self, entry: Entry, peer_id: PeerId, protocols: Collection[str]) -> Entry | None:
-        """Note a connection; return the peer's entry, None if it was connected already.
+        """Note a connection. Return the peer's entry, None if it was connected already.
 
         An address that names no peer may lead to one that is known by its id.
         """
@@ -219,7 +219,7 @@ class PeerBook:
     def choose(
         self, role: Role | None, count: int, now_ms: int, *, besides: Collection[Entry] = ()
     ) -> list[Entry]:
-        """Peers to ask: in turn, those without a pause first and deaf ones last; none that asked to
+        """Peers to ask: in turn, those without a pause first and deaf ones last. None that asked to
         be left alone.
 
         Without a role any connected peer will do.
@@ -237,7 +237,7 @@ class PeerBook:
         return [entry for _, entry in sorted(fit, key=lambda item: item[0])[:count]]
 
     def refused(self, entry: Entry, role: Role, error: WakuError, now_ms: int) -> int:
-        """Note a request that failed; return the pause that follows, in ms, 0 for none."""
+        """Note a request that failed. Return the pause that follows, in ms, 0 for none."""
         before = entry.pauses.get(role)
         match error:
             case RateLimited():
@@ -263,7 +263,7 @@ class PeerBook:
             entry.pauses.pop(role, None)
 
     def pause_error(self, role: Role, now_ms: int) -> WakuError | None:
-        """The refusal that keeps us from asking any peer; None if none refused."""
+        """The refusal that keeps us from asking any peer. None if none refused."""
         first = self._first_pause(role, now_ms)
         if first is None:
             return None
@@ -272,7 +272,7 @@ class PeerBook:
         return type(first.error)(first.error.call, status=first.error.status, detail=detail)
 
     def pause_ends_ms(self, role: Role, now_ms: int) -> int | None:
-        """Return when the next pause of a peer ends; None if no peer pauses."""
+        """Return when the next pause of a peer ends. None if no peer pauses."""
         first = self._first_pause(role, now_ms)
         return None if first is None else first.until_ms
 

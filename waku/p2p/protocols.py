@@ -58,6 +58,6 @@ MAX_PAGE_BYTES: Final = MAX_PAGE_ENTRIES * (MAX_MESSAGE_BYTES + OVERHEAD_BYTES)
 MAX_CONTENT_TOPICS: Final = 100
 """Content topics of one filter request, of nwaku and go-waku."""
 MAX_EXCHANGED_PEERS: Final = 60
-"""Records of one answer of peer exchange; nwaku sends at most 60."""
+"""Records of one answer of peer exchange. nwaku sends at most 60."""
 MAX_HASHES: Final = MAX_PAGE_BYTES // MAX_PAGE_ENTRIES // HASH_BYTES
 """More hashes do not fit into one query."""

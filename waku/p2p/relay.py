@@ -47,7 +47,7 @@ PEERS_S: Final = 30.0
 RECENT: Final = 20_000
 """Messages that are known by their Waku hash, too: nwaku encodes them anew (T15)."""
 RPC_OVERHEAD_BYTES: Final = 64 * 1024
-"""Of an RPC, beside the message."""
+"""Bytes of an RPC, beside the message."""
 
 
 class RelayLeaf:
@@ -76,18 +76,18 @@ class RelayLeaf:
     ) -> None:
         """Args:
             addresses: peers to keep connected to, as multiaddresses and `enr:…`, and lists of peers
-                (`enrtree://…`), of which 6 are chosen; None for the network's own.
-            cluster_id: the network's number; None for the network's.
-            shards: the shards whose meshes to join; none for all of the network.
+                (`enrtree://…`), of which 6 are chosen. None for the network's own.
+            cluster_id: the network's number. None for the network's.
+            shards: the shards whose meshes to join. None for all of the network.
             network: name of a preset or path of a TOML file (docs/light-client.md).
             listen: where to listen, such as `/ip4/0.0.0.0/tcp/60000`.
-            identity: own key; None for a new one.
-            resolver: asks the DNS for `enrtree://`; None for the system's.
+            identity: own key. None for a new one.
+            resolver: asks the DNS for `enrtree://`. None for the system's.
             publish_per_second: messages that are published at most: nodes drop what comes in
                 larger bursts.
             buffer_messages: messages that a subscription keeps for its reader.
-            options: parameters and limits of gossipsub; None for the defaults.
-            ssl_context: trusted certificates for `wss`; None for the system's.
+            options: parameters and limits of gossipsub. None for the defaults.
+            ssl_context: trusted certificates for `wss`. None for the system's.
             random_bytes: source of keys and choices.
             on_event: called with each `ClientEvent`.
 
@@ -107,7 +107,10 @@ class RelayLeaf:
         if not chosen:
             raise ValueError("`shards` must name at least one shard")
         if publish_per_second < 1 or buffer_messages < 1:
-            raise ValueError("`publish_per_second` and `buffer_messages` must be at least 1")
+            given = publish_per_second, buffer_messages
+            raise ValueError(
+                f"`publish_per_second` and `buffer_messages` must be at least 1 (got {given})"
+            )
         self._own = Metadata(cluster_id, chosen)
         if addresses is None:
             addresses = () if network is None else network.entry
@@ -152,16 +155,16 @@ class RelayLeaf:
 
     @property
     def addresses(self) -> list[str]:
-        """Where peers reach this leaf; empty unless it listens."""
+        """Addresses of this leaf for peers. Empty unless it listens."""
         return [str(address) for address in self._host.listen_addresses]
 
     @property
     def peer_id(self) -> PeerId:
-        """Own id."""
+        """Peer id of this leaf."""
         return self._host.identity.peer_id
 
     def peers(self, pubsub_topic: str) -> int:
-        """How many peers take messages of a shard."""
+        """Return the number of peers that receive messages of a shard."""
         return len(self._meshes.subscribers(pubsub_topic))
 
     async def __aenter__(self) -> RelayLeaf:
@@ -190,7 +193,7 @@ class RelayLeaf:
         await self._stack.aclose()  # the block's exception goes on as it is
 
     async def publish(self, message: WakuMessage, pubsub_topic: str) -> int:
-        """Publish a message; return how many peers it goes to.
+        """Publish a message, and return the number of peers that receive it.
 
         It waits for the first peer of the shard, for its turn (`publish_per_second`), and while
         every peer is slow.
@@ -198,7 +201,7 @@ class RelayLeaf:
         Raises:
             NoPeers: no peer of the shard is connected within half a minute.
             MessageTooLarge: the message is longer than the network's limit.
-            WrongNetwork: the shard is none of this leaf's.
+            WrongNetwork: the leaf does not have this shard.
         """
         data = encode_message(message)
         if pubsub_topic not in self._meshes.topics:
@@ -220,10 +223,10 @@ class RelayLeaf:
     async def subscribe(
         self, pubsub_topic: str, content_topics: Iterable[str] | None = None
     ) -> AsyncIterator[MemoryObjectReceiveStream[Pushed]]:
-        """Iterate over `Pushed`, own messages too, each once; None for all content topics.
+        """Iterate over `Pushed`, own messages too, each once.
 
         Raises:
-            WrongNetwork: the shard is none of this leaf's.
+            WrongNetwork: the leaf does not follow the shard.
         """
         if pubsub_topic not in self._meshes.topics:
             raise WrongNetwork("relay_subscribe", detail=f"{pubsub_topic} is no shard of this leaf")

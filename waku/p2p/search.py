@@ -37,7 +37,7 @@ class Finds(Protocol):
     """What takes the peers that are found."""
 
     def add_record(self, record: NodeRecord) -> bool:
-        """Note a peer; return whether it is new.
+        """Note a peer. Return whether it is new.
 
         Raises:
             WrongNetwork: it is of another network.
@@ -46,7 +46,7 @@ class Finds(Protocol):
 
 
 class Search:
-    """Adds what it finds to the book; asks no peer too often."""
+    """Adds what it finds to the book. Asks no peer too often."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class Search:
 
     @property
     def next_ms(self) -> int | None:
-        """When a list may be read again; None without lists."""
+        """When a list may be read again. None without lists."""
         return min((tree.due_ms for tree in self._trees), default=None)
 
     async def look(self, peers: Iterable[ServicePeer], now_ms: int) -> bool:
-        """Search where it is time to; return whether a new peer was found."""
+        """Search where it is time to. Return whether a new peer was found."""
         found = False
         for tree in self._trees:
             if tree.due_ms <= now_ms:
@@ -107,7 +107,7 @@ class Search:
             return False
 
     def _take(self, records: Iterable[NodeRecord]) -> bool:
-        """Add the nodes that fit; return whether one is new.
+        """Add the nodes that fit. Return whether one is new.
 
         Raises:
             WrongNetwork: there are nodes, and all are of another network.

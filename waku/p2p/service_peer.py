@@ -232,7 +232,7 @@ class ServicePeer:
 
 
 def check_network(peer_id: PeerId, own: Metadata, metadata: Metadata) -> None:
-    """Compare a peer's network with our own; what a peer leaves out fits.
+    """Compare a peer's network with our own. What a peer leaves out fits.
 
     Raises:
         WrongNetwork: another cluster, or none of our shards.

@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PushAsked:
-    """A light push; an empty pubsub topic leaves the choice to the service peer."""
+    """A light push. An empty pubsub topic leaves the choice to the service peer."""
 
     request_id: str
     pubsub_topic: str
@@ -161,7 +161,7 @@ def encode_push(pubsub_topic: str, message: WakuMessage) -> bytes:
 
 
 def encode_store_answer(answer: ResponseStatus, page: StorePage) -> bytes:
-    """An answer of Store v3; the page is empty where the status is bad."""
+    """An answer of Store v3. The page is empty where the status is bad."""
     response = pb.StoreQueryResponse(
         request_id=answer.request_id,
         status_code=answer.status,

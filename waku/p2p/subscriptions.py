@@ -57,7 +57,7 @@ class Subscription:
     recent: dict[bytes, None] = field(default_factory=dict)
 
     def is_new(self, digest: bytes) -> bool:
-        """Note a message; return whether no peer pushed it lately."""
+        """Note a message. Return whether no peer pushed it lately."""
         if digest in self.recent:
             return False
         self.recent[digest] = None
@@ -249,7 +249,7 @@ class Subscriptions:
                 self._judge(subscription, "")
 
     def deaf(self, now_s: float) -> list[tuple[Entry, str, str]]:
-        """Find peers that push nothing on a shard though they should; return new ones, and why.
+        """Find peers that push nothing on a shard though they should. Return new ones, and why.
 
         They keep their subscriptions, and count again as soon as they push.
         """
@@ -282,7 +282,7 @@ class Subscriptions:
     async def unregister(
         self, subscription: Subscription, peers: Collection[tuple[Entry, ServicePeer]]
     ) -> None:
-        """End what no other subscription needs; a peer that is gone need not hear."""
+        """End what no other subscription needs. A peer that is gone need not hear."""
         for entry, peer in peers:
             async with peer.subscribing:
                 known = self._known.get((entry, subscription.pubsub_topic), Counter())

@@ -6,225 +6,223 @@ Messages of Waku peers over libp2p.
   66/WAKU2-METADATA, 34/WAKU2-PEER-EXCHANGE (https://rfc.vac.dev/waku)
 """
 
-from collections import abc as _abc
-from google.protobuf import descriptor as _descriptor
-from google.protobuf import message as _message
-from google.protobuf.internal import containers as _containers
-from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
-import builtins as _builtins
+import builtins
+import collections.abc
+import google.protobuf.descriptor
+import google.protobuf.internal.containers
+import google.protobuf.internal.enum_type_wrapper
+import google.protobuf.message
 import sys
-import typing as _typing
+import typing
 
-if sys.version_info >= (3, 11):
-    from typing import TypeAlias as _TypeAlias, Never as _Never
+if sys.version_info >= (3, 10):
+    import typing as typing_extensions
 else:
-    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+    import typing_extensions
 
-DESCRIPTOR: _descriptor.FileDescriptor
+DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
-@_typing.final
-class WakuMessage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class WakuMessage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    PAYLOAD_FIELD_NUMBER: _builtins.int
-    CONTENT_TOPIC_FIELD_NUMBER: _builtins.int
-    VERSION_FIELD_NUMBER: _builtins.int
-    TIMESTAMP_FIELD_NUMBER: _builtins.int
-    META_FIELD_NUMBER: _builtins.int
-    RATE_LIMIT_PROOF_FIELD_NUMBER: _builtins.int
-    EPHEMERAL_FIELD_NUMBER: _builtins.int
-    payload: _builtins.bytes
-    content_topic: _builtins.str
-    version: _builtins.int
-    timestamp: _builtins.int
-    meta: _builtins.bytes
-    rate_limit_proof: _builtins.bytes
-    ephemeral: _builtins.bool
+    PAYLOAD_FIELD_NUMBER: builtins.int
+    CONTENT_TOPIC_FIELD_NUMBER: builtins.int
+    VERSION_FIELD_NUMBER: builtins.int
+    TIMESTAMP_FIELD_NUMBER: builtins.int
+    META_FIELD_NUMBER: builtins.int
+    RATE_LIMIT_PROOF_FIELD_NUMBER: builtins.int
+    EPHEMERAL_FIELD_NUMBER: builtins.int
+    payload: builtins.bytes
+    content_topic: builtins.str
+    version: builtins.int
+    timestamp: builtins.int
+    meta: builtins.bytes
+    rate_limit_proof: builtins.bytes
+    ephemeral: builtins.bool
     def __init__(
         self,
         *,
-        payload: _builtins.bytes = ...,
-        content_topic: _builtins.str = ...,
-        version: _builtins.int | None = ...,
-        timestamp: _builtins.int | None = ...,
-        meta: _builtins.bytes | None = ...,
-        rate_limit_proof: _builtins.bytes | None = ...,
-        ephemeral: _builtins.bool | None = ...,
+        payload: builtins.bytes = ...,
+        content_topic: builtins.str = ...,
+        version: builtins.int | None = ...,
+        timestamp: builtins.int | None = ...,
+        meta: builtins.bytes | None = ...,
+        rate_limit_proof: builtins.bytes | None = ...,
+        ephemeral: builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_ephemeral", b"_ephemeral", "_meta", b"_meta", "_rate_limit_proof", b"_rate_limit_proof", "_timestamp", b"_timestamp", "_version", b"_version", "ephemeral", b"ephemeral", "meta", b"meta", "rate_limit_proof", b"rate_limit_proof", "timestamp", b"timestamp", "version", b"version"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ephemeral", b"_ephemeral", "_meta", b"_meta", "_rate_limit_proof", b"_rate_limit_proof", "_timestamp", b"_timestamp", "_version", b"_version", "content_topic", b"content_topic", "ephemeral", b"ephemeral", "meta", b"meta", "payload", b"payload", "rate_limit_proof", b"rate_limit_proof", "timestamp", b"timestamp", "version", b"version"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_ephemeral", b"_ephemeral", "_meta", b"_meta", "_rate_limit_proof", b"_rate_limit_proof", "_timestamp", b"_timestamp", "_version", b"_version", "ephemeral", b"ephemeral", "meta", b"meta", "rate_limit_proof", b"rate_limit_proof", "timestamp", b"timestamp", "version", b"version"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_ephemeral", b"_ephemeral", "_meta", b"_meta", "_rate_limit_proof", b"_rate_limit_proof", "_timestamp", b"_timestamp", "_version", b"_version", "content_topic", b"content_topic", "ephemeral", b"ephemeral", "meta", b"meta", "payload", b"payload", "rate_limit_proof", b"rate_limit_proof", "timestamp", b"timestamp", "version", b"version"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__ephemeral: _TypeAlias = _typing.Literal["ephemeral"]  # noqa: Y015
-    _WhichOneofArgType__ephemeral: _TypeAlias = _typing.Literal["_ephemeral", b"_ephemeral"]  # noqa: Y015
-    _WhichOneofReturnType__meta: _TypeAlias = _typing.Literal["meta"]  # noqa: Y015
-    _WhichOneofArgType__meta: _TypeAlias = _typing.Literal["_meta", b"_meta"]  # noqa: Y015
-    _WhichOneofReturnType__rate_limit_proof: _TypeAlias = _typing.Literal["rate_limit_proof"]  # noqa: Y015
-    _WhichOneofArgType__rate_limit_proof: _TypeAlias = _typing.Literal["_rate_limit_proof", b"_rate_limit_proof"]  # noqa: Y015
-    _WhichOneofReturnType__timestamp: _TypeAlias = _typing.Literal["timestamp"]  # noqa: Y015
-    _WhichOneofArgType__timestamp: _TypeAlias = _typing.Literal["_timestamp", b"_timestamp"]  # noqa: Y015
-    _WhichOneofReturnType__version: _TypeAlias = _typing.Literal["version"]  # noqa: Y015
-    _WhichOneofArgType__version: _TypeAlias = _typing.Literal["_version", b"_version"]  # noqa: Y015
-    @_typing.overload
+    _WhichOneofReturnType__ephemeral: typing_extensions.TypeAlias = typing.Literal["ephemeral"]
+    _WhichOneofArgType__ephemeral: typing_extensions.TypeAlias = typing.Literal["_ephemeral", b"_ephemeral"]
+    _WhichOneofReturnType__meta: typing_extensions.TypeAlias = typing.Literal["meta"]
+    _WhichOneofArgType__meta: typing_extensions.TypeAlias = typing.Literal["_meta", b"_meta"]
+    _WhichOneofReturnType__rate_limit_proof: typing_extensions.TypeAlias = typing.Literal["rate_limit_proof"]
+    _WhichOneofArgType__rate_limit_proof: typing_extensions.TypeAlias = typing.Literal["_rate_limit_proof", b"_rate_limit_proof"]
+    _WhichOneofReturnType__timestamp: typing_extensions.TypeAlias = typing.Literal["timestamp"]
+    _WhichOneofArgType__timestamp: typing_extensions.TypeAlias = typing.Literal["_timestamp", b"_timestamp"]
+    _WhichOneofReturnType__version: typing_extensions.TypeAlias = typing.Literal["version"]
+    _WhichOneofArgType__version: typing_extensions.TypeAlias = typing.Literal["_version", b"_version"]
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ephemeral) -> _WhichOneofReturnType__ephemeral | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__meta) -> _WhichOneofReturnType__meta | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rate_limit_proof) -> _WhichOneofReturnType__rate_limit_proof | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__timestamp) -> _WhichOneofReturnType__timestamp | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__version) -> _WhichOneofReturnType__version | None: ...
 
-Global___WakuMessage: _TypeAlias = WakuMessage  # noqa: Y015
+Global___WakuMessage: typing_extensions.TypeAlias = WakuMessage
 
-@_typing.final
-class LightpushRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class LightpushRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    PUBSUB_TOPIC_FIELD_NUMBER: _builtins.int
-    MESSAGE_FIELD_NUMBER: _builtins.int
-    request_id: _builtins.str
-    pubsub_topic: _builtins.str
-    @_builtins.property
+    REQUEST_ID_FIELD_NUMBER: builtins.int
+    PUBSUB_TOPIC_FIELD_NUMBER: builtins.int
+    MESSAGE_FIELD_NUMBER: builtins.int
+    request_id: builtins.str
+    pubsub_topic: builtins.str
+    @property
     def message(self) -> Global___WakuMessage: ...
     def __init__(
         self,
         *,
-        request_id: _builtins.str = ...,
-        pubsub_topic: _builtins.str | None = ...,
+        request_id: builtins.str = ...,
+        pubsub_topic: builtins.str | None = ...,
         message: Global___WakuMessage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_pubsub_topic", b"_pubsub_topic", "message", b"message", "pubsub_topic", b"pubsub_topic"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pubsub_topic", b"_pubsub_topic", "message", b"message", "pubsub_topic", b"pubsub_topic", "request_id", b"request_id"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_pubsub_topic", b"_pubsub_topic", "message", b"message", "pubsub_topic", b"pubsub_topic"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_pubsub_topic", b"_pubsub_topic", "message", b"message", "pubsub_topic", b"pubsub_topic", "request_id", b"request_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__pubsub_topic: _TypeAlias = _typing.Literal["pubsub_topic"]  # noqa: Y015
-    _WhichOneofArgType__pubsub_topic: _TypeAlias = _typing.Literal["_pubsub_topic", b"_pubsub_topic"]  # noqa: Y015
+    _WhichOneofReturnType__pubsub_topic: typing_extensions.TypeAlias = typing.Literal["pubsub_topic"]
+    _WhichOneofArgType__pubsub_topic: typing_extensions.TypeAlias = typing.Literal["_pubsub_topic", b"_pubsub_topic"]
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pubsub_topic) -> _WhichOneofReturnType__pubsub_topic | None: ...
 
-Global___LightpushRequest: _TypeAlias = LightpushRequest  # noqa: Y015
+Global___LightpushRequest: typing_extensions.TypeAlias = LightpushRequest
 
-@_typing.final
-class LightpushResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class LightpushResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    STATUS_CODE_FIELD_NUMBER: _builtins.int
-    STATUS_DESC_FIELD_NUMBER: _builtins.int
-    RELAY_PEER_COUNT_FIELD_NUMBER: _builtins.int
-    request_id: _builtins.str
-    status_code: _builtins.int
-    status_desc: _builtins.str
-    relay_peer_count: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: builtins.int
+    STATUS_CODE_FIELD_NUMBER: builtins.int
+    STATUS_DESC_FIELD_NUMBER: builtins.int
+    RELAY_PEER_COUNT_FIELD_NUMBER: builtins.int
+    request_id: builtins.str
+    status_code: builtins.int
+    status_desc: builtins.str
+    relay_peer_count: builtins.int
     def __init__(
         self,
         *,
-        request_id: _builtins.str = ...,
-        status_code: _builtins.int = ...,
-        status_desc: _builtins.str | None = ...,
-        relay_peer_count: _builtins.int | None = ...,
+        request_id: builtins.str = ...,
+        status_code: builtins.int = ...,
+        status_desc: builtins.str | None = ...,
+        relay_peer_count: builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_relay_peer_count", b"_relay_peer_count", "_status_desc", b"_status_desc", "relay_peer_count", b"relay_peer_count", "status_desc", b"status_desc"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_relay_peer_count", b"_relay_peer_count", "_status_desc", b"_status_desc", "relay_peer_count", b"relay_peer_count", "request_id", b"request_id", "status_code", b"status_code", "status_desc", b"status_desc"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_relay_peer_count", b"_relay_peer_count", "_status_desc", b"_status_desc", "relay_peer_count", b"relay_peer_count", "status_desc", b"status_desc"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_relay_peer_count", b"_relay_peer_count", "_status_desc", b"_status_desc", "relay_peer_count", b"relay_peer_count", "request_id", b"request_id", "status_code", b"status_code", "status_desc", b"status_desc"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__relay_peer_count: _TypeAlias = _typing.Literal["relay_peer_count"]  # noqa: Y015
-    _WhichOneofArgType__relay_peer_count: _TypeAlias = _typing.Literal["_relay_peer_count", b"_relay_peer_count"]  # noqa: Y015
-    _WhichOneofReturnType__status_desc: _TypeAlias = _typing.Literal["status_desc"]  # noqa: Y015
-    _WhichOneofArgType__status_desc: _TypeAlias = _typing.Literal["_status_desc", b"_status_desc"]  # noqa: Y015
-    @_typing.overload
+    _WhichOneofReturnType__relay_peer_count: typing_extensions.TypeAlias = typing.Literal["relay_peer_count"]
+    _WhichOneofArgType__relay_peer_count: typing_extensions.TypeAlias = typing.Literal["_relay_peer_count", b"_relay_peer_count"]
+    _WhichOneofReturnType__status_desc: typing_extensions.TypeAlias = typing.Literal["status_desc"]
+    _WhichOneofArgType__status_desc: typing_extensions.TypeAlias = typing.Literal["_status_desc", b"_status_desc"]
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__relay_peer_count) -> _WhichOneofReturnType__relay_peer_count | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__status_desc) -> _WhichOneofReturnType__status_desc | None: ...
 
-Global___LightpushResponse: _TypeAlias = LightpushResponse  # noqa: Y015
+Global___LightpushResponse: typing_extensions.TypeAlias = LightpushResponse
 
-@_typing.final
-class PushRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class PushRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    PUBSUB_TOPIC_FIELD_NUMBER: _builtins.int
-    MESSAGE_FIELD_NUMBER: _builtins.int
-    pubsub_topic: _builtins.str
-    @_builtins.property
+    PUBSUB_TOPIC_FIELD_NUMBER: builtins.int
+    MESSAGE_FIELD_NUMBER: builtins.int
+    pubsub_topic: builtins.str
+    @property
     def message(self) -> Global___WakuMessage: ...
     def __init__(
         self,
         *,
-        pubsub_topic: _builtins.str = ...,
+        pubsub_topic: builtins.str = ...,
         message: Global___WakuMessage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "pubsub_topic", b"pubsub_topic"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["message", b"message"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["message", b"message", "pubsub_topic", b"pubsub_topic"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___PushRequest: _TypeAlias = PushRequest  # noqa: Y015
+Global___PushRequest: typing_extensions.TypeAlias = PushRequest
 
-@_typing.final
-class PushResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class PushResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    IS_SUCCESS_FIELD_NUMBER: _builtins.int
-    INFO_FIELD_NUMBER: _builtins.int
-    is_success: _builtins.bool
-    info: _builtins.str
+    IS_SUCCESS_FIELD_NUMBER: builtins.int
+    INFO_FIELD_NUMBER: builtins.int
+    is_success: builtins.bool
+    info: builtins.str
     def __init__(
         self,
         *,
-        is_success: _builtins.bool = ...,
-        info: _builtins.str | None = ...,
+        is_success: builtins.bool = ...,
+        info: builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_info", b"_info", "info", b"info"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_info", b"_info", "info", b"info", "is_success", b"is_success"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_info", b"_info", "info", b"info"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_info", b"_info", "info", b"info", "is_success", b"is_success"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__info: _TypeAlias = _typing.Literal["info"]  # noqa: Y015
-    _WhichOneofArgType__info: _TypeAlias = _typing.Literal["_info", b"_info"]  # noqa: Y015
+    _WhichOneofReturnType__info: typing_extensions.TypeAlias = typing.Literal["info"]
+    _WhichOneofArgType__info: typing_extensions.TypeAlias = typing.Literal["_info", b"_info"]
     def WhichOneof(self, oneof_group: _WhichOneofArgType__info) -> _WhichOneofReturnType__info | None: ...
 
-Global___PushResponse: _TypeAlias = PushResponse  # noqa: Y015
+Global___PushResponse: typing_extensions.TypeAlias = PushResponse
 
-@_typing.final
-class PushRPC(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class PushRPC(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    REQUEST_FIELD_NUMBER: _builtins.int
-    RESPONSE_FIELD_NUMBER: _builtins.int
-    request_id: _builtins.str
-    @_builtins.property
+    REQUEST_ID_FIELD_NUMBER: builtins.int
+    REQUEST_FIELD_NUMBER: builtins.int
+    RESPONSE_FIELD_NUMBER: builtins.int
+    request_id: builtins.str
+    @property
     def request(self) -> Global___PushRequest: ...
-    @_builtins.property
+    @property
     def response(self) -> Global___PushResponse: ...
     def __init__(
         self,
         *,
-        request_id: _builtins.str = ...,
+        request_id: builtins.str = ...,
         request: Global___PushRequest | None = ...,
         response: Global___PushResponse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["request", b"request", "response", b"response"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request", b"request", "request_id", b"request_id", "response", b"response"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["request", b"request", "response", b"response"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["request", b"request", "request_id", b"request_id", "response", b"response"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___PushRPC: _TypeAlias = PushRPC  # noqa: Y015
+Global___PushRPC: typing_extensions.TypeAlias = PushRPC
 
-@_typing.final
-class FilterSubscribeRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class FilterSubscribeRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     class _FilterSubscribeType:
-        ValueType = _typing.NewType("ValueType", _builtins.int)
-        V: _TypeAlias = ValueType  # noqa: Y015
+        ValueType = typing.NewType("ValueType", builtins.int)
+        V: typing_extensions.TypeAlias = ValueType
 
-    class _FilterSubscribeTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[FilterSubscribeRequest._FilterSubscribeType.ValueType], _builtins.type):
-        DESCRIPTOR: _descriptor.EnumDescriptor
+    class _FilterSubscribeTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeWrapper[FilterSubscribeRequest._FilterSubscribeType.ValueType], builtins.type):
+        DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
         SUBSCRIBER_PING: FilterSubscribeRequest._FilterSubscribeType.ValueType  # 0
         SUBSCRIBE: FilterSubscribeRequest._FilterSubscribeType.ValueType  # 1
         UNSUBSCRIBE: FilterSubscribeRequest._FilterSubscribeType.ValueType  # 2
@@ -236,343 +234,340 @@ class FilterSubscribeRequest(_message.Message):
     UNSUBSCRIBE: FilterSubscribeRequest.FilterSubscribeType.ValueType  # 2
     UNSUBSCRIBE_ALL: FilterSubscribeRequest.FilterSubscribeType.ValueType  # 3
 
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    FILTER_SUBSCRIBE_TYPE_FIELD_NUMBER: _builtins.int
-    PUBSUB_TOPIC_FIELD_NUMBER: _builtins.int
-    CONTENT_TOPICS_FIELD_NUMBER: _builtins.int
-    request_id: _builtins.str
+    REQUEST_ID_FIELD_NUMBER: builtins.int
+    FILTER_SUBSCRIBE_TYPE_FIELD_NUMBER: builtins.int
+    PUBSUB_TOPIC_FIELD_NUMBER: builtins.int
+    CONTENT_TOPICS_FIELD_NUMBER: builtins.int
+    request_id: builtins.str
     filter_subscribe_type: Global___FilterSubscribeRequest.FilterSubscribeType.ValueType
-    pubsub_topic: _builtins.str
-    @_builtins.property
-    def content_topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    pubsub_topic: builtins.str
+    @property
+    def content_topics(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     def __init__(
         self,
         *,
-        request_id: _builtins.str = ...,
+        request_id: builtins.str = ...,
         filter_subscribe_type: Global___FilterSubscribeRequest.FilterSubscribeType.ValueType = ...,
-        pubsub_topic: _builtins.str | None = ...,
-        content_topics: _abc.Iterable[_builtins.str] | None = ...,
+        pubsub_topic: builtins.str | None = ...,
+        content_topics: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_pubsub_topic", b"_pubsub_topic", "pubsub_topic", b"pubsub_topic"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pubsub_topic", b"_pubsub_topic", "content_topics", b"content_topics", "filter_subscribe_type", b"filter_subscribe_type", "pubsub_topic", b"pubsub_topic", "request_id", b"request_id"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_pubsub_topic", b"_pubsub_topic", "pubsub_topic", b"pubsub_topic"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_pubsub_topic", b"_pubsub_topic", "content_topics", b"content_topics", "filter_subscribe_type", b"filter_subscribe_type", "pubsub_topic", b"pubsub_topic", "request_id", b"request_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__pubsub_topic: _TypeAlias = _typing.Literal["pubsub_topic"]  # noqa: Y015
-    _WhichOneofArgType__pubsub_topic: _TypeAlias = _typing.Literal["_pubsub_topic", b"_pubsub_topic"]  # noqa: Y015
+    _WhichOneofReturnType__pubsub_topic: typing_extensions.TypeAlias = typing.Literal["pubsub_topic"]
+    _WhichOneofArgType__pubsub_topic: typing_extensions.TypeAlias = typing.Literal["_pubsub_topic", b"_pubsub_topic"]
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pubsub_topic) -> _WhichOneofReturnType__pubsub_topic | None: ...
 
-Global___FilterSubscribeRequest: _TypeAlias = FilterSubscribeRequest  # noqa: Y015
+Global___FilterSubscribeRequest: typing_extensions.TypeAlias = FilterSubscribeRequest
 
-@_typing.final
-class FilterSubscribeResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class FilterSubscribeResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    STATUS_CODE_FIELD_NUMBER: _builtins.int
-    STATUS_DESC_FIELD_NUMBER: _builtins.int
-    request_id: _builtins.str
-    status_code: _builtins.int
-    status_desc: _builtins.str
+    REQUEST_ID_FIELD_NUMBER: builtins.int
+    STATUS_CODE_FIELD_NUMBER: builtins.int
+    STATUS_DESC_FIELD_NUMBER: builtins.int
+    request_id: builtins.str
+    status_code: builtins.int
+    status_desc: builtins.str
     def __init__(
         self,
         *,
-        request_id: _builtins.str = ...,
-        status_code: _builtins.int = ...,
-        status_desc: _builtins.str | None = ...,
+        request_id: builtins.str = ...,
+        status_code: builtins.int = ...,
+        status_desc: builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_status_desc", b"_status_desc", "status_desc", b"status_desc"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_status_desc", b"_status_desc", "request_id", b"request_id", "status_code", b"status_code", "status_desc", b"status_desc"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_status_desc", b"_status_desc", "status_desc", b"status_desc"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_status_desc", b"_status_desc", "request_id", b"request_id", "status_code", b"status_code", "status_desc", b"status_desc"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__status_desc: _TypeAlias = _typing.Literal["status_desc"]  # noqa: Y015
-    _WhichOneofArgType__status_desc: _TypeAlias = _typing.Literal["_status_desc", b"_status_desc"]  # noqa: Y015
+    _WhichOneofReturnType__status_desc: typing_extensions.TypeAlias = typing.Literal["status_desc"]
+    _WhichOneofArgType__status_desc: typing_extensions.TypeAlias = typing.Literal["_status_desc", b"_status_desc"]
     def WhichOneof(self, oneof_group: _WhichOneofArgType__status_desc) -> _WhichOneofReturnType__status_desc | None: ...
 
-Global___FilterSubscribeResponse: _TypeAlias = FilterSubscribeResponse  # noqa: Y015
+Global___FilterSubscribeResponse: typing_extensions.TypeAlias = FilterSubscribeResponse
 
-@_typing.final
-class MessagePush(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class MessagePush(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    WAKU_MESSAGE_FIELD_NUMBER: _builtins.int
-    PUBSUB_TOPIC_FIELD_NUMBER: _builtins.int
-    pubsub_topic: _builtins.str
-    @_builtins.property
+    WAKU_MESSAGE_FIELD_NUMBER: builtins.int
+    PUBSUB_TOPIC_FIELD_NUMBER: builtins.int
+    pubsub_topic: builtins.str
+    @property
     def waku_message(self) -> Global___WakuMessage: ...
     def __init__(
         self,
         *,
         waku_message: Global___WakuMessage | None = ...,
-        pubsub_topic: _builtins.str | None = ...,
+        pubsub_topic: builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_pubsub_topic", b"_pubsub_topic", "pubsub_topic", b"pubsub_topic", "waku_message", b"waku_message"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pubsub_topic", b"_pubsub_topic", "pubsub_topic", b"pubsub_topic", "waku_message", b"waku_message"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_pubsub_topic", b"_pubsub_topic", "pubsub_topic", b"pubsub_topic", "waku_message", b"waku_message"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_pubsub_topic", b"_pubsub_topic", "pubsub_topic", b"pubsub_topic", "waku_message", b"waku_message"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__pubsub_topic: _TypeAlias = _typing.Literal["pubsub_topic"]  # noqa: Y015
-    _WhichOneofArgType__pubsub_topic: _TypeAlias = _typing.Literal["_pubsub_topic", b"_pubsub_topic"]  # noqa: Y015
+    _WhichOneofReturnType__pubsub_topic: typing_extensions.TypeAlias = typing.Literal["pubsub_topic"]
+    _WhichOneofArgType__pubsub_topic: typing_extensions.TypeAlias = typing.Literal["_pubsub_topic", b"_pubsub_topic"]
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pubsub_topic) -> _WhichOneofReturnType__pubsub_topic | None: ...
 
-Global___MessagePush: _TypeAlias = MessagePush  # noqa: Y015
+Global___MessagePush: typing_extensions.TypeAlias = MessagePush
 
-@_typing.final
-class WakuMessageKeyValue(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class WakuMessageKeyValue(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    MESSAGE_HASH_FIELD_NUMBER: _builtins.int
-    MESSAGE_FIELD_NUMBER: _builtins.int
-    PUBSUB_TOPIC_FIELD_NUMBER: _builtins.int
-    message_hash: _builtins.bytes
-    pubsub_topic: _builtins.str
-    @_builtins.property
+    MESSAGE_HASH_FIELD_NUMBER: builtins.int
+    MESSAGE_FIELD_NUMBER: builtins.int
+    PUBSUB_TOPIC_FIELD_NUMBER: builtins.int
+    message_hash: builtins.bytes
+    pubsub_topic: builtins.str
+    @property
     def message(self) -> Global___WakuMessage: ...
     def __init__(
         self,
         *,
-        message_hash: _builtins.bytes | None = ...,
+        message_hash: builtins.bytes | None = ...,
         message: Global___WakuMessage | None = ...,
-        pubsub_topic: _builtins.str | None = ...,
+        pubsub_topic: builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "_message_hash", b"_message_hash", "_pubsub_topic", b"_pubsub_topic", "message", b"message", "message_hash", b"message_hash", "pubsub_topic", b"pubsub_topic"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "_message_hash", b"_message_hash", "_pubsub_topic", b"_pubsub_topic", "message", b"message", "message_hash", b"message_hash", "pubsub_topic", b"pubsub_topic"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_message", b"_message", "_message_hash", b"_message_hash", "_pubsub_topic", b"_pubsub_topic", "message", b"message", "message_hash", b"message_hash", "pubsub_topic", b"pubsub_topic"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_message", b"_message", "_message_hash", b"_message_hash", "_pubsub_topic", b"_pubsub_topic", "message", b"message", "message_hash", b"message_hash", "pubsub_topic", b"pubsub_topic"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__message: _TypeAlias = _typing.Literal["message"]  # noqa: Y015
-    _WhichOneofArgType__message: _TypeAlias = _typing.Literal["_message", b"_message"]  # noqa: Y015
-    _WhichOneofReturnType__message_hash: _TypeAlias = _typing.Literal["message_hash"]  # noqa: Y015
-    _WhichOneofArgType__message_hash: _TypeAlias = _typing.Literal["_message_hash", b"_message_hash"]  # noqa: Y015
-    _WhichOneofReturnType__pubsub_topic: _TypeAlias = _typing.Literal["pubsub_topic"]  # noqa: Y015
-    _WhichOneofArgType__pubsub_topic: _TypeAlias = _typing.Literal["_pubsub_topic", b"_pubsub_topic"]  # noqa: Y015
-    @_typing.overload
+    _WhichOneofReturnType__message: typing_extensions.TypeAlias = typing.Literal["message"]
+    _WhichOneofArgType__message: typing_extensions.TypeAlias = typing.Literal["_message", b"_message"]
+    _WhichOneofReturnType__message_hash: typing_extensions.TypeAlias = typing.Literal["message_hash"]
+    _WhichOneofArgType__message_hash: typing_extensions.TypeAlias = typing.Literal["_message_hash", b"_message_hash"]
+    _WhichOneofReturnType__pubsub_topic: typing_extensions.TypeAlias = typing.Literal["pubsub_topic"]
+    _WhichOneofArgType__pubsub_topic: typing_extensions.TypeAlias = typing.Literal["_pubsub_topic", b"_pubsub_topic"]
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__message) -> _WhichOneofReturnType__message | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__message_hash) -> _WhichOneofReturnType__message_hash | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pubsub_topic) -> _WhichOneofReturnType__pubsub_topic | None: ...
 
-Global___WakuMessageKeyValue: _TypeAlias = WakuMessageKeyValue  # noqa: Y015
+Global___WakuMessageKeyValue: typing_extensions.TypeAlias = WakuMessageKeyValue
 
-@_typing.final
-class StoreQueryRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class StoreQueryRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    INCLUDE_DATA_FIELD_NUMBER: _builtins.int
-    PUBSUB_TOPIC_FIELD_NUMBER: _builtins.int
-    CONTENT_TOPICS_FIELD_NUMBER: _builtins.int
-    TIME_START_FIELD_NUMBER: _builtins.int
-    TIME_END_FIELD_NUMBER: _builtins.int
-    MESSAGE_HASHES_FIELD_NUMBER: _builtins.int
-    PAGINATION_CURSOR_FIELD_NUMBER: _builtins.int
-    PAGINATION_FORWARD_FIELD_NUMBER: _builtins.int
-    PAGINATION_LIMIT_FIELD_NUMBER: _builtins.int
-    request_id: _builtins.str
-    include_data: _builtins.bool
-    pubsub_topic: _builtins.str
-    time_start: _builtins.int
-    time_end: _builtins.int
-    pagination_cursor: _builtins.bytes
-    pagination_forward: _builtins.bool
-    pagination_limit: _builtins.int
-    @_builtins.property
-    def content_topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
-    @_builtins.property
-    def message_hashes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
+    REQUEST_ID_FIELD_NUMBER: builtins.int
+    INCLUDE_DATA_FIELD_NUMBER: builtins.int
+    PUBSUB_TOPIC_FIELD_NUMBER: builtins.int
+    CONTENT_TOPICS_FIELD_NUMBER: builtins.int
+    TIME_START_FIELD_NUMBER: builtins.int
+    TIME_END_FIELD_NUMBER: builtins.int
+    MESSAGE_HASHES_FIELD_NUMBER: builtins.int
+    PAGINATION_CURSOR_FIELD_NUMBER: builtins.int
+    PAGINATION_FORWARD_FIELD_NUMBER: builtins.int
+    PAGINATION_LIMIT_FIELD_NUMBER: builtins.int
+    request_id: builtins.str
+    include_data: builtins.bool
+    pubsub_topic: builtins.str
+    time_start: builtins.int
+    time_end: builtins.int
+    pagination_cursor: builtins.bytes
+    pagination_forward: builtins.bool
+    pagination_limit: builtins.int
+    @property
+    def content_topics(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
+    @property
+    def message_hashes(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
     def __init__(
         self,
         *,
-        request_id: _builtins.str = ...,
-        include_data: _builtins.bool = ...,
-        pubsub_topic: _builtins.str | None = ...,
-        content_topics: _abc.Iterable[_builtins.str] | None = ...,
-        time_start: _builtins.int | None = ...,
-        time_end: _builtins.int | None = ...,
-        message_hashes: _abc.Iterable[_builtins.bytes] | None = ...,
-        pagination_cursor: _builtins.bytes | None = ...,
-        pagination_forward: _builtins.bool = ...,
-        pagination_limit: _builtins.int | None = ...,
+        request_id: builtins.str = ...,
+        include_data: builtins.bool = ...,
+        pubsub_topic: builtins.str | None = ...,
+        content_topics: collections.abc.Iterable[builtins.str] | None = ...,
+        time_start: builtins.int | None = ...,
+        time_end: builtins.int | None = ...,
+        message_hashes: collections.abc.Iterable[builtins.bytes] | None = ...,
+        pagination_cursor: builtins.bytes | None = ...,
+        pagination_forward: builtins.bool = ...,
+        pagination_limit: builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_pagination_cursor", b"_pagination_cursor", "_pagination_limit", b"_pagination_limit", "_pubsub_topic", b"_pubsub_topic", "_time_end", b"_time_end", "_time_start", b"_time_start", "pagination_cursor", b"pagination_cursor", "pagination_limit", b"pagination_limit", "pubsub_topic", b"pubsub_topic", "time_end", b"time_end", "time_start", b"time_start"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pagination_cursor", b"_pagination_cursor", "_pagination_limit", b"_pagination_limit", "_pubsub_topic", b"_pubsub_topic", "_time_end", b"_time_end", "_time_start", b"_time_start", "content_topics", b"content_topics", "include_data", b"include_data", "message_hashes", b"message_hashes", "pagination_cursor", b"pagination_cursor", "pagination_forward", b"pagination_forward", "pagination_limit", b"pagination_limit", "pubsub_topic", b"pubsub_topic", "request_id", b"request_id", "time_end", b"time_end", "time_start", b"time_start"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_pagination_cursor", b"_pagination_cursor", "_pagination_limit", b"_pagination_limit", "_pubsub_topic", b"_pubsub_topic", "_time_end", b"_time_end", "_time_start", b"_time_start", "pagination_cursor", b"pagination_cursor", "pagination_limit", b"pagination_limit", "pubsub_topic", b"pubsub_topic", "time_end", b"time_end", "time_start", b"time_start"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_pagination_cursor", b"_pagination_cursor", "_pagination_limit", b"_pagination_limit", "_pubsub_topic", b"_pubsub_topic", "_time_end", b"_time_end", "_time_start", b"_time_start", "content_topics", b"content_topics", "include_data", b"include_data", "message_hashes", b"message_hashes", "pagination_cursor", b"pagination_cursor", "pagination_forward", b"pagination_forward", "pagination_limit", b"pagination_limit", "pubsub_topic", b"pubsub_topic", "request_id", b"request_id", "time_end", b"time_end", "time_start", b"time_start"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__pagination_cursor: _TypeAlias = _typing.Literal["pagination_cursor"]  # noqa: Y015
-    _WhichOneofArgType__pagination_cursor: _TypeAlias = _typing.Literal["_pagination_cursor", b"_pagination_cursor"]  # noqa: Y015
-    _WhichOneofReturnType__pagination_limit: _TypeAlias = _typing.Literal["pagination_limit"]  # noqa: Y015
-    _WhichOneofArgType__pagination_limit: _TypeAlias = _typing.Literal["_pagination_limit", b"_pagination_limit"]  # noqa: Y015
-    _WhichOneofReturnType__pubsub_topic: _TypeAlias = _typing.Literal["pubsub_topic"]  # noqa: Y015
-    _WhichOneofArgType__pubsub_topic: _TypeAlias = _typing.Literal["_pubsub_topic", b"_pubsub_topic"]  # noqa: Y015
-    _WhichOneofReturnType__time_end: _TypeAlias = _typing.Literal["time_end"]  # noqa: Y015
-    _WhichOneofArgType__time_end: _TypeAlias = _typing.Literal["_time_end", b"_time_end"]  # noqa: Y015
-    _WhichOneofReturnType__time_start: _TypeAlias = _typing.Literal["time_start"]  # noqa: Y015
-    _WhichOneofArgType__time_start: _TypeAlias = _typing.Literal["_time_start", b"_time_start"]  # noqa: Y015
-    @_typing.overload
+    _WhichOneofReturnType__pagination_cursor: typing_extensions.TypeAlias = typing.Literal["pagination_cursor"]
+    _WhichOneofArgType__pagination_cursor: typing_extensions.TypeAlias = typing.Literal["_pagination_cursor", b"_pagination_cursor"]
+    _WhichOneofReturnType__pagination_limit: typing_extensions.TypeAlias = typing.Literal["pagination_limit"]
+    _WhichOneofArgType__pagination_limit: typing_extensions.TypeAlias = typing.Literal["_pagination_limit", b"_pagination_limit"]
+    _WhichOneofReturnType__pubsub_topic: typing_extensions.TypeAlias = typing.Literal["pubsub_topic"]
+    _WhichOneofArgType__pubsub_topic: typing_extensions.TypeAlias = typing.Literal["_pubsub_topic", b"_pubsub_topic"]
+    _WhichOneofReturnType__time_end: typing_extensions.TypeAlias = typing.Literal["time_end"]
+    _WhichOneofArgType__time_end: typing_extensions.TypeAlias = typing.Literal["_time_end", b"_time_end"]
+    _WhichOneofReturnType__time_start: typing_extensions.TypeAlias = typing.Literal["time_start"]
+    _WhichOneofArgType__time_start: typing_extensions.TypeAlias = typing.Literal["_time_start", b"_time_start"]
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pagination_cursor) -> _WhichOneofReturnType__pagination_cursor | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pagination_limit) -> _WhichOneofReturnType__pagination_limit | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pubsub_topic) -> _WhichOneofReturnType__pubsub_topic | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__time_end) -> _WhichOneofReturnType__time_end | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__time_start) -> _WhichOneofReturnType__time_start | None: ...
 
-Global___StoreQueryRequest: _TypeAlias = StoreQueryRequest  # noqa: Y015
+Global___StoreQueryRequest: typing_extensions.TypeAlias = StoreQueryRequest
 
-@_typing.final
-class StoreQueryResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class StoreQueryResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    STATUS_CODE_FIELD_NUMBER: _builtins.int
-    STATUS_DESC_FIELD_NUMBER: _builtins.int
-    MESSAGES_FIELD_NUMBER: _builtins.int
-    PAGINATION_CURSOR_FIELD_NUMBER: _builtins.int
-    request_id: _builtins.str
-    status_code: _builtins.int
-    status_desc: _builtins.str
-    pagination_cursor: _builtins.bytes
-    @_builtins.property
-    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___WakuMessageKeyValue]: ...
+    REQUEST_ID_FIELD_NUMBER: builtins.int
+    STATUS_CODE_FIELD_NUMBER: builtins.int
+    STATUS_DESC_FIELD_NUMBER: builtins.int
+    MESSAGES_FIELD_NUMBER: builtins.int
+    PAGINATION_CURSOR_FIELD_NUMBER: builtins.int
+    request_id: builtins.str
+    status_code: builtins.int
+    status_desc: builtins.str
+    pagination_cursor: builtins.bytes
+    @property
+    def messages(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___WakuMessageKeyValue]: ...
     def __init__(
         self,
         *,
-        request_id: _builtins.str = ...,
-        status_code: _builtins.int | None = ...,
-        status_desc: _builtins.str | None = ...,
-        messages: _abc.Iterable[Global___WakuMessageKeyValue] | None = ...,
-        pagination_cursor: _builtins.bytes | None = ...,
+        request_id: builtins.str = ...,
+        status_code: builtins.int | None = ...,
+        status_desc: builtins.str | None = ...,
+        messages: collections.abc.Iterable[Global___WakuMessageKeyValue] | None = ...,
+        pagination_cursor: builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_pagination_cursor", b"_pagination_cursor", "_status_code", b"_status_code", "_status_desc", b"_status_desc", "pagination_cursor", b"pagination_cursor", "status_code", b"status_code", "status_desc", b"status_desc"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pagination_cursor", b"_pagination_cursor", "_status_code", b"_status_code", "_status_desc", b"_status_desc", "messages", b"messages", "pagination_cursor", b"pagination_cursor", "request_id", b"request_id", "status_code", b"status_code", "status_desc", b"status_desc"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_pagination_cursor", b"_pagination_cursor", "_status_code", b"_status_code", "_status_desc", b"_status_desc", "pagination_cursor", b"pagination_cursor", "status_code", b"status_code", "status_desc", b"status_desc"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_pagination_cursor", b"_pagination_cursor", "_status_code", b"_status_code", "_status_desc", b"_status_desc", "messages", b"messages", "pagination_cursor", b"pagination_cursor", "request_id", b"request_id", "status_code", b"status_code", "status_desc", b"status_desc"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__pagination_cursor: _TypeAlias = _typing.Literal["pagination_cursor"]  # noqa: Y015
-    _WhichOneofArgType__pagination_cursor: _TypeAlias = _typing.Literal["_pagination_cursor", b"_pagination_cursor"]  # noqa: Y015
-    _WhichOneofReturnType__status_code: _TypeAlias = _typing.Literal["status_code"]  # noqa: Y015
-    _WhichOneofArgType__status_code: _TypeAlias = _typing.Literal["_status_code", b"_status_code"]  # noqa: Y015
-    _WhichOneofReturnType__status_desc: _TypeAlias = _typing.Literal["status_desc"]  # noqa: Y015
-    _WhichOneofArgType__status_desc: _TypeAlias = _typing.Literal["_status_desc", b"_status_desc"]  # noqa: Y015
-    @_typing.overload
+    _WhichOneofReturnType__pagination_cursor: typing_extensions.TypeAlias = typing.Literal["pagination_cursor"]
+    _WhichOneofArgType__pagination_cursor: typing_extensions.TypeAlias = typing.Literal["_pagination_cursor", b"_pagination_cursor"]
+    _WhichOneofReturnType__status_code: typing_extensions.TypeAlias = typing.Literal["status_code"]
+    _WhichOneofArgType__status_code: typing_extensions.TypeAlias = typing.Literal["_status_code", b"_status_code"]
+    _WhichOneofReturnType__status_desc: typing_extensions.TypeAlias = typing.Literal["status_desc"]
+    _WhichOneofArgType__status_desc: typing_extensions.TypeAlias = typing.Literal["_status_desc", b"_status_desc"]
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pagination_cursor) -> _WhichOneofReturnType__pagination_cursor | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__status_code) -> _WhichOneofReturnType__status_code | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__status_desc) -> _WhichOneofReturnType__status_desc | None: ...
 
-Global___StoreQueryResponse: _TypeAlias = StoreQueryResponse  # noqa: Y015
+Global___StoreQueryResponse: typing_extensions.TypeAlias = StoreQueryResponse
 
-@_typing.final
-class Metadata(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class Metadata(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLUSTER_ID_FIELD_NUMBER: _builtins.int
-    SHARDS_FIELD_NUMBER: _builtins.int
-    SHARDS_PACKED_FIELD_NUMBER: _builtins.int
-    cluster_id: _builtins.int
-    @_builtins.property
-    def shards(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
-    @_builtins.property
-    def shards_packed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    CLUSTER_ID_FIELD_NUMBER: builtins.int
+    SHARDS_FIELD_NUMBER: builtins.int
+    SHARDS_PACKED_FIELD_NUMBER: builtins.int
+    cluster_id: builtins.int
+    @property
+    def shards(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
+    @property
+    def shards_packed(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     def __init__(
         self,
         *,
-        cluster_id: _builtins.int | None = ...,
-        shards: _abc.Iterable[_builtins.int] | None = ...,
-        shards_packed: _abc.Iterable[_builtins.int] | None = ...,
+        cluster_id: builtins.int | None = ...,
+        shards: collections.abc.Iterable[builtins.int] | None = ...,
+        shards_packed: collections.abc.Iterable[builtins.int] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cluster_id", b"_cluster_id", "cluster_id", b"cluster_id"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cluster_id", b"_cluster_id", "cluster_id", b"cluster_id", "shards", b"shards", "shards_packed", b"shards_packed"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_cluster_id", b"_cluster_id", "cluster_id", b"cluster_id"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_cluster_id", b"_cluster_id", "cluster_id", b"cluster_id", "shards", b"shards", "shards_packed", b"shards_packed"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__cluster_id: _TypeAlias = _typing.Literal["cluster_id"]  # noqa: Y015
-    _WhichOneofArgType__cluster_id: _TypeAlias = _typing.Literal["_cluster_id", b"_cluster_id"]  # noqa: Y015
+    _WhichOneofReturnType__cluster_id: typing_extensions.TypeAlias = typing.Literal["cluster_id"]
+    _WhichOneofArgType__cluster_id: typing_extensions.TypeAlias = typing.Literal["_cluster_id", b"_cluster_id"]
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cluster_id) -> _WhichOneofReturnType__cluster_id | None: ...
 
-Global___Metadata: _TypeAlias = Metadata  # noqa: Y015
+Global___Metadata: typing_extensions.TypeAlias = Metadata
 
-@_typing.final
-class PeerExchangeQuery(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class PeerExchangeQuery(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    NUM_PEERS_FIELD_NUMBER: _builtins.int
-    num_peers: _builtins.int
+    NUM_PEERS_FIELD_NUMBER: builtins.int
+    num_peers: builtins.int
     def __init__(
         self,
         *,
-        num_peers: _builtins.int = ...,
+        num_peers: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["num_peers", b"num_peers"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["num_peers", b"num_peers"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___PeerExchangeQuery: _TypeAlias = PeerExchangeQuery  # noqa: Y015
+Global___PeerExchangeQuery: typing_extensions.TypeAlias = PeerExchangeQuery
 
-@_typing.final
-class PeerInfo(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class PeerInfo(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ENR_FIELD_NUMBER: _builtins.int
-    enr: _builtins.bytes
+    ENR_FIELD_NUMBER: builtins.int
+    enr: builtins.bytes
     def __init__(
         self,
         *,
-        enr: _builtins.bytes | None = ...,
+        enr: builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_enr", b"_enr", "enr", b"enr"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_enr", b"_enr", "enr", b"enr"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_enr", b"_enr", "enr", b"enr"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_enr", b"_enr", "enr", b"enr"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__enr: _TypeAlias = _typing.Literal["enr"]  # noqa: Y015
-    _WhichOneofArgType__enr: _TypeAlias = _typing.Literal["_enr", b"_enr"]  # noqa: Y015
+    _WhichOneofReturnType__enr: typing_extensions.TypeAlias = typing.Literal["enr"]
+    _WhichOneofArgType__enr: typing_extensions.TypeAlias = typing.Literal["_enr", b"_enr"]
     def WhichOneof(self, oneof_group: _WhichOneofArgType__enr) -> _WhichOneofReturnType__enr | None: ...
 
-Global___PeerInfo: _TypeAlias = PeerInfo  # noqa: Y015
+Global___PeerInfo: typing_extensions.TypeAlias = PeerInfo
 
-@_typing.final
-class PeerExchangeResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class PeerExchangeResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    PEER_INFOS_FIELD_NUMBER: _builtins.int
-    STATUS_CODE_FIELD_NUMBER: _builtins.int
-    STATUS_DESC_FIELD_NUMBER: _builtins.int
-    status_code: _builtins.int
-    status_desc: _builtins.str
-    @_builtins.property
-    def peer_infos(self) -> _containers.RepeatedCompositeFieldContainer[Global___PeerInfo]: ...
+    PEER_INFOS_FIELD_NUMBER: builtins.int
+    STATUS_CODE_FIELD_NUMBER: builtins.int
+    STATUS_DESC_FIELD_NUMBER: builtins.int
+    status_code: builtins.int
+    status_desc: builtins.str
+    @property
+    def peer_infos(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___PeerInfo]: ...
     def __init__(
         self,
         *,
-        peer_infos: _abc.Iterable[Global___PeerInfo] | None = ...,
-        status_code: _builtins.int | None = ...,
-        status_desc: _builtins.str | None = ...,
+        peer_infos: collections.abc.Iterable[Global___PeerInfo] | None = ...,
+        status_code: builtins.int | None = ...,
+        status_desc: builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_status_code", b"_status_code", "_status_desc", b"_status_desc", "status_code", b"status_code", "status_desc", b"status_desc"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_status_code", b"_status_code", "_status_desc", b"_status_desc", "peer_infos", b"peer_infos", "status_code", b"status_code", "status_desc", b"status_desc"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_status_code", b"_status_code", "_status_desc", b"_status_desc", "status_code", b"status_code", "status_desc", b"status_desc"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_status_code", b"_status_code", "_status_desc", b"_status_desc", "peer_infos", b"peer_infos", "status_code", b"status_code", "status_desc", b"status_desc"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__status_code: _TypeAlias = _typing.Literal["status_code"]  # noqa: Y015
-    _WhichOneofArgType__status_code: _TypeAlias = _typing.Literal["_status_code", b"_status_code"]  # noqa: Y015
-    _WhichOneofReturnType__status_desc: _TypeAlias = _typing.Literal["status_desc"]  # noqa: Y015
-    _WhichOneofArgType__status_desc: _TypeAlias = _typing.Literal["_status_desc", b"_status_desc"]  # noqa: Y015
-    @_typing.overload
+    _WhichOneofReturnType__status_code: typing_extensions.TypeAlias = typing.Literal["status_code"]
+    _WhichOneofArgType__status_code: typing_extensions.TypeAlias = typing.Literal["_status_code", b"_status_code"]
+    _WhichOneofReturnType__status_desc: typing_extensions.TypeAlias = typing.Literal["status_desc"]
+    _WhichOneofArgType__status_desc: typing_extensions.TypeAlias = typing.Literal["_status_desc", b"_status_desc"]
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__status_code) -> _WhichOneofReturnType__status_code | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__status_desc) -> _WhichOneofReturnType__status_desc | None: ...
 
-Global___PeerExchangeResponse: _TypeAlias = PeerExchangeResponse  # noqa: Y015
+Global___PeerExchangeResponse: typing_extensions.TypeAlias = PeerExchangeResponse
 
-@_typing.final
-class PeerExchangeRpc(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class PeerExchangeRpc(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    QUERY_FIELD_NUMBER: _builtins.int
-    RESPONSE_FIELD_NUMBER: _builtins.int
-    @_builtins.property
+    QUERY_FIELD_NUMBER: builtins.int
+    RESPONSE_FIELD_NUMBER: builtins.int
+    @property
     def query(self) -> Global___PeerExchangeQuery: ...
-    @_builtins.property
+    @property
     def response(self) -> Global___PeerExchangeResponse: ...
     def __init__(
         self,
@@ -580,17 +575,17 @@ class PeerExchangeRpc(_message.Message):
         query: Global___PeerExchangeQuery | None = ...,
         response: Global___PeerExchangeResponse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_query", b"_query", "_response", b"_response", "query", b"query", "response", b"response"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_query", b"_query", "_response", b"_response", "query", b"query", "response", b"response"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_query", b"_query", "_response", b"_response", "query", b"query", "response", b"response"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_query", b"_query", "_response", b"_response", "query", b"query", "response", b"response"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__query: _TypeAlias = _typing.Literal["query"]  # noqa: Y015
-    _WhichOneofArgType__query: _TypeAlias = _typing.Literal["_query", b"_query"]  # noqa: Y015
-    _WhichOneofReturnType__response: _TypeAlias = _typing.Literal["response"]  # noqa: Y015
-    _WhichOneofArgType__response: _TypeAlias = _typing.Literal["_response", b"_response"]  # noqa: Y015
-    @_typing.overload
+    _WhichOneofReturnType__query: typing_extensions.TypeAlias = typing.Literal["query"]
+    _WhichOneofArgType__query: typing_extensions.TypeAlias = typing.Literal["_query", b"_query"]
+    _WhichOneofReturnType__response: typing_extensions.TypeAlias = typing.Literal["response"]
+    _WhichOneofArgType__response: typing_extensions.TypeAlias = typing.Literal["_response", b"_response"]
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__query) -> _WhichOneofReturnType__query | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__response) -> _WhichOneofReturnType__response | None: ...
 
-Global___PeerExchangeRpc: _TypeAlias = PeerExchangeRpc  # noqa: Y015
+Global___PeerExchangeRpc: typing_extensions.TypeAlias = PeerExchangeRpc

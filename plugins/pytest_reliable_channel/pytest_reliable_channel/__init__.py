@@ -1,4 +1,4 @@
-"""Fixtures for tests of programs on reliable channels; `plugin` has them.
+"""Fixtures for tests of programs on reliable channels. `plugin` has them.
 
 The types for annotations are `Channels`, `Participant` and `VirtualTime`: `async def
 test_x(channels: Channels) -> None`. `waku_node` is a `str`.

@@ -16,11 +16,11 @@ from reliable_channel.transport import MemoryNetwork
 
 EPOCH_NS: Final = 1_700_000_000_000_000_000
 WITHIN_S: Final = 600.0
-"""How long a test waits for what it expects, in the time of its event loop."""
+"""Maximum wait of a test, in the time of its event loop (s)."""
 
 
 def now_ns() -> int:
-    """The event loop's time as wall-clock time, so that virtual time is the channels' time too."""
+    """Return the event loop's time as wall-clock time, so that channels use virtual time, too."""
     return EPOCH_NS + int(anyio.current_time() * 1_000_000_000)
 
 
@@ -54,7 +54,8 @@ class Channels:
         seed: int = 0,
         **options: Any,
     ) -> "list[Participant]":
-        """Open a channel for each name; `loss` is the share of messages that each does not get.
+        """Open a channel for each name. `loss` is the share of messages that each participant
+        loses.
 
         Other arguments are those of `ReliableChannel`.
         """
@@ -80,14 +81,14 @@ class Channels:
             self._network.away = False
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass; with `virtual_time`, at once."""
+        """Let time pass (at once with `virtual_time`)."""
         await anyio.sleep(seconds)
 
     async def agree(self, within_s: float = WITHIN_S) -> None:
         """Wait until all open participants have the same log.
 
         Raises:
-            AssertionError: they do not in time; the text has all logs.
+            AssertionError: they do not in time. The text has all logs.
         """
         with anyio.move_on_after(within_s):
             while True:
@@ -102,7 +103,7 @@ class Channels:
 
 
 class Participant:
-    """One participant: its channel, and what it received."""
+    """Participant of a test: its channel, and received messages."""
 
     def __init__(
         self, name: str, network: MemoryNetwork, tasks: TaskGroup, arguments: dict[str, Any]
@@ -122,7 +123,7 @@ class Participant:
 
     @property
     def is_open(self) -> bool:
-        """Whether the participant runs."""
+        """True if the participant's channel is open."""
         return self._channel is not None
 
     @property
@@ -142,13 +143,13 @@ class Participant:
         await self._tasks.start(self._live)
 
     async def stop(self) -> None:
-        """Close the channel in order; its state is kept."""
+        """Close the channel in order. Its state is kept."""
         self._stop.set()
         if self._channel is not None:
             await self._stopped.wait()
 
     async def restart(self) -> None:
-        """Stop and start again."""
+        """Stop the participant and start it again."""
         await self.stop()
         await self.start()
 
@@ -169,14 +170,14 @@ class Participant:
                 self._channel.cut_off(False)
 
     async def send(self, payload: bytes | str, **arguments: Any) -> Request:
-        """Send a message; a text is encoded."""
+        """Send a message, given as bytes or text."""
         return await self.channel.send(_bytes(payload), **arguments)
 
     async def receives(self, payload: bytes | str, within_s: float = WITHIN_S) -> None:
         """Wait until a message was received.
 
         Raises:
-            AssertionError: it does not arrive in time; the text has what was received.
+            AssertionError: it does not arrive in time. The text has what was received.
         """
         wanted = _bytes(payload)
         await self.until(lambda: wanted in self.received, f"receive {wanted!r}", within_s)

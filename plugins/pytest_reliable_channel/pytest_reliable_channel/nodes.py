@@ -11,7 +11,7 @@ from waku.node import EmbeddedNode, serve_node
 
 @contextmanager
 def served_node() -> Iterator[str]:
-    """Serve a node for the time of a block; yield its address."""
+    """Serve a node for the time of a block, and yield its address."""
     with start_blocking_portal() as portal:
         served, address = portal.start_task(_serve)
         yield address

@@ -22,7 +22,7 @@ async def channels(anyio_backend: object) -> "AsyncIterator[Channels]":
 
 @pytest.fixture
 def virtual_time() -> VirtualTime:
-    """A backend for `anyio_backend` whose clock jumps: waits take no time.
+    """Return a backend for `anyio_backend` with a clock that jumps: waits take no time.
 
     Only for tests without sockets and threads, such as those with `channels`.
     """
@@ -33,7 +33,7 @@ def virtual_time() -> VirtualTime:
 
 @pytest.fixture
 def waku_node() -> Iterator[str]:
-    """The address of a Waku node of the test, with the REST API on a free port."""
+    """Return the address of a Waku node of the test, with the REST API on a free port."""
     from .nodes import served_node
 
     with served_node() as address:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from reliable_channel.runtime.journal import JOURNAL_FORMAT
 from reliable_channel_audit.check import check
+from reliable_channel_audit.delivery_sections import delivery_sections
 from reliable_channel_audit.evidence import Evidence, evidence
 from reliable_channel_audit.findings import PROMISES, Audit
 from reliable_channel_audit.journals import group_of, journal_files, options_of
 from reliable_channel_audit.page import Subject, page, section, worst_participants
-from reliable_channel_audit.verdict import Verdict
+from reliable_channel_audit.verdict import Rate, Verdict
 
 from .generated import SMALL_BLOOM, write_group
 from .planted import plant
@@ -67,14 +68,23 @@ def test_without_findings_there_is_no_place_for_them(tmp_path: Path) -> None:
     assert all(promise.replace("'", "&#x27;") in text for promise in PROMISES.values())
     assert "<h2>Findings</h2>" not in text
     assert "<h2>Evidence</h2>" not in text
-    assert "<b>seed</b>7<" in text
+    assert "Options other than the defaults: seed 7." in text
     assert '<td class="unknown" title="a line cannot be read">?</td>' in text
 
 
 def test_names_cannot_write_html() -> None:
-    text = shown(Verdict(), [], section("<b>", "<i>", ["<u>"], [("<script>",)]))
+    loss = Rate("<b>", None, "<script>", "<u>", 0, 1, 0.0, *[None] * 4)
+    table = section("<b>", "<i>", ["<u>"], [("<script>",)])
+    text = shown(Verdict(), [], table, *delivery_sections(Verdict(rates=[loss])))
     assert "<script" not in text
-    assert "&lt;script&gt;" in text
+    assert text.count("&lt;script&gt;") == 2
+
+
+def test_what_says_nothing_has_no_column() -> None:
+    rows = [("general", "alice", 3, None, ""), ("general", "bob", 4, None, "")]
+    text = section("Clocks", "How far.", ["channel_id", "whose", "ms", "none", "why"], rows)
+    assert re.findall(r"<th[^>]*>(.*?)</th>", text) == ["whose", "ms"]
+    assert section("Clocks", "How far.", ["whose"], []) == '<p class="about">Clocks: none.</p>'
 
 
 def test_participants_with_findings_are_shown_first(tmp_path: Path) -> None:

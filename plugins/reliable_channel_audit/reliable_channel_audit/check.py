@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from .clocks import clock_offsets, clocks_apart, own_lags
-from .dag import Said
 from .facts import Acknowledgement, Delivery, Dispatch, Lag, Outcome, facts_of, uncollected
 from .findings import Audit, Coverage, Finding, Gap, HeardSender, Orphan
 from .journals import Participant, group_of, journal_files
@@ -22,8 +21,9 @@ from .promises import (
     unequal_logs,
     unknowns,
 )
+from .rates import rates
 from .replay import Life
-from .verdict import Behind, SetAside, Verdict, counted
+from .verdict import Behind, Lost, SetAside, Verdict, counted
 
 
 def check(
@@ -45,10 +45,10 @@ def check(
     with uncollected():
         for participant in group.participants:
             for fact in facts_of(participant, settle_ms=settle_ms):
-                if not isinstance(fact, Said):  # for the DAG of a report alone
-                    facts[type(fact)].append(fact)
+                facts[type(fact)].append(fact)
             progress(participant)
     verdict = judge(facts, participants=len(group.participants), settle_ms=settle_ms)
+    verdict.rates = rates(facts[Delivery], verdict.lost, verdict.ahead_ms)
     verdict.set_aside = sorted(group.set_aside + facts[SetAside])
     return verdict
 
@@ -97,6 +97,7 @@ def concluded(
         logs=len({(life.channel_id, life.log_digest) for life in lives}),
         on_the_way=compared.on_the_way,
         behind=behind(compared),
+        lost=lost(compared),
         clocks=context.clocks,
         judged=cases(facts[Coverage], broken),
         unknown=unknowns(facts[Coverage], context, compared.unjudged),
@@ -110,6 +111,11 @@ def concluded(
 def behind(compared: Compared) -> list[Behind]:
     """The participants that lack messages."""
     return [Behind(*whose, *values) for whose, values in sorted(compared.behind.items())]
+
+
+def lost(compared: Compared) -> list[Lost]:
+    """The messages that were not delivered, by pair and hour."""
+    return [Lost(*route, messages) for route, messages in sorted(compared.lost.items())]
 
 
 def cases(covered: Iterable[Coverage], broken: dict[str, int]) -> dict[str, int]:

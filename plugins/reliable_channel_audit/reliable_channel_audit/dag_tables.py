@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from .audits import MESSAGE, alike, table
 from .dag import Said, places
 from .dag_picture import MAX_DRAWN
+from .frames import MESSAGE
 from .schemas import PLACE, SAID
 from .sources.batches import arrow_schema, batches, rows_of
-from .sources.fact_batches import each_unpacked
 
 NODE: Final = StructType([*PLACE]).add("drawn", SAID)
 """A `PLACE`, and the message itself where it is to be drawn."""
 MAX_MS: Final = 2**63 - 1
 _REST: Final = [name for name in SAID.names if name not in MESSAGE]
+
+
+def read_said(
+    spark: SparkSession, paths: Sequence[str | Path], *, partitions: int | None = None
+) -> DataFrame:
+    """What was said and what it refers to, as each participant has it."""
+    reader = spark.read.format("sds_said")
+    if partitions is not None:
+        reader = reader.option("partitions", partitions)
+    return reader.load([str(Path(path).resolve()) for path in paths])
 
 
 def union(said: DataFrame) -> DataFrame:
@@ -59,38 +67,6 @@ def placed(messages: DataFrame, begin_ms: int = 0, end_ms: int = MAX_MS) -> Data
         return _placed(map(Said._make, rows_of(messages.to_batches())), begin_ms, end_ms)
 
     return messages.groupBy("channel_id").applyInArrow(of_channel, NODE)
-
-
-@contextmanager
-def nodes_in(
-    facts: DataFrame, said: DataFrame, begin_ms: int = 0, end_ms: int = MAX_MS
-) -> Iterator[DataFrame]:
-    """`NODE`s of all messages, kept meanwhile.
-
-    They are made from facts where these have all messages: of channels that are `alike` and whose
-    senders all left journals, each message as its sender has it. For other channels journals are
-    read once more, by `said`.
-    """
-
-    def of_channel(chunks: pa.Table) -> pa.Table:
-        return _placed(_first_seen(_unpacked(chunks)), begin_ms, end_ms)
-
-    lives = table(facts, "Life")
-    told = F.broadcast(alike(lives))
-    chunks = facts.where("fact = 'Said'").join(told, "channel_id", "left_semi")
-    own = chunks.select("channel_id", "many").groupBy("channel_id")
-    own = own.applyInArrow(of_channel, NODE).persist()
-    counts = own.groupBy("channel_id").agg(F.count("*").alias("messages"))
-    whole = F.broadcast(counts.join(told, ["channel_id", "messages"]).select("channel_id"))
-    if lives.select("channel_id").distinct().join(whole, "channel_id", "left_anti").isEmpty():
-        yield own
-    else:
-        others = union(said.join(whole, "channel_id", "left_anti"))
-        found = own.join(whole, "channel_id", "left_semi")
-        found = found.unionByName(placed(others, begin_ms, end_ms)).persist()
-        yield found
-        found.unpersist()
-    own.unpersist()
 
 
 def shape(nodes: DataFrame) -> DataFrame:
@@ -151,21 +127,6 @@ def _as_bytes(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with pa.ipc.new_stream(sink, each.schema) as stream:
             stream.write_batch(each)
         yield pa.RecordBatch.from_pydict({"batch": [sink.getvalue().to_pybytes()]})
-
-
-def _unpacked(chunks: pa.Table) -> Iterator[Said]:
-    for _, rows in each_unpacked("Said", SAID.names, chunks.to_batches()):
-        yield from map(Said._make, rows_of([rows]))
-
-
-def _first_seen(said: Iterable[Said]) -> Iterable[Said]:
-    """Each message once: a sender that started again may have sent one twice."""
-    found: dict[str, Said] = {}
-    for each in said:
-        other = found.setdefault(each.message_id, each)
-        if (each.at_ms, each.participant_id) < (other.at_ms, other.participant_id):
-            found[each.message_id] = each
-    return found.values()
 
 
 def _placed(said: Iterable[Said], begin_ms: int, end_ms: int) -> pa.Table:

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 from reliable_channel.sds import CoreLimits
 from reliable_channel.spi import Message
 
-from .dag import Said
 from .findings import Coverage, Finding, Gap, HeardSender, Orphan
 from .journals import Noted, Participant, lived
 from .lines import SET_ASIDE, WIRE_IN, WIRE_OUT, Line
@@ -161,7 +160,6 @@ Fact = (
     | HeardSender
     | Orphan
     | SetAside
-    | Said
 )
 
 
@@ -261,8 +259,6 @@ class _Life:
                 self._count(line, message)
                 size = len(line.payload or b"")
                 yield Dispatch(*self._whose, message_hash, line.source or "", at_ms, size)
-                if line.source == "content" and message is not None:
-                    yield from self._said(message, at_ms)
             case "message_acknowledged":
                 self._acknowledged[message_id] = line
             case "message_missing":
@@ -276,17 +272,6 @@ class _Life:
                 yield Outcome(*self._whose, message_id, is_failure=False)
             case "send_failed" | "delivery_failed":
                 yield Outcome(*self._whose, message_id, is_failure=True)
-
-    def _said(self, message: Message, at_ms: int) -> Iterator[Said]:
-        """An own message of the log and its references, which other journals then need not give."""
-        logged = self._logged.get(message.message_id)
-        lamport = message.lamport_timestamp
-        if logged is None or lamport is None or lamport >= 2**63:
-            return
-        if message.sender_id == logged.sender_id == self._whose[1]:
-            channel_id, sender_id, _ = self._whose
-            whose = channel_id, sender_id, message.message_id, sender_id
-            yield Said(*whose, lamport, at_ms, message.causal_ids)
 
     def end(self, replay: Replay) -> Iterator[Fact]:
         """What is known in the end."""

@@ -7,16 +7,16 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from .audits import MESSAGE, WHOSE, alike, context_of, light, messages, table
 from .facts import WAY_OF_KIND
+from .frames import MESSAGE, WHOSE, Facts, table
+from .rates import LEVELS
 from .schemas import CLOCK
 
 QUANTILES: Final = tuple(n / 20 for n in range(21))
 """At which a curve of latencies is drawn."""
-_LEVELS: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 
-def acknowledgement_latency(facts: DataFrame) -> DataFrame:
+def acknowledgement_latency(facts: Facts) -> DataFrame:
     """From accepting an own message to its acknowledgement, by participant and by the evidence
     (ms)."""
     latency = F.col("acknowledged_ms") - F.col("accepted_ms")
@@ -29,14 +29,14 @@ def acknowledgement_latency(facts: DataFrame) -> DataFrame:
     )
 
 
-def ways(facts: DataFrame) -> DataFrame:
+def ways(facts: Facts) -> DataFrame:
     """Each delivery of a message of others, by which way it came, and how long it took.
 
     A copy that came live is identified by its hash: it may be the first one, one sent again by its
     sender, or one that another participant sent to repair a loss. `unknown` is of a sender that
     left no journal.
     """
-    kinds = light(sent_as(facts))
+    kinds = sent_as(facts)
     way = F.when(F.col("source") == "store", "store")
     for kind, name in WAY_OF_KIND.items():
         way = way.when(F.col("kind") == kind, name)
@@ -53,70 +53,30 @@ def ways(facts: DataFrame) -> DataFrame:
     )
 
 
-def by_hour(facts: DataFrame) -> DataFrame:
-    """Deliveries to others by the hour in which the message was accepted (UTC), and how long they
-    took from the sender's log to theirs (ms)."""
-    hour = (F.col("accepted_ms") - F.col("accepted_ms") % 3_600_000).alias("hour_ms")
-    return _delays(facts, "channel_id", hour).orderBy("channel_id", "hour_ms")
-
-
-def by_pair(facts: DataFrame) -> DataFrame:
-    """Deliveries by sender and receiver, and how long they took from log to log (ms)."""
-    pair = "channel_id", "sender_id", F.col("participant_id").alias("receiver_id")
-    return _delays(facts, *pair).orderBy("channel_id", "sender_id", "receiver_id")
-
-
-def _delays(facts: DataFrame, *by: Column | str) -> DataFrame:
-    accepted = table(facts, "Delivery", *MESSAGE, "at_ms", own=True)
-    accepted = light(accepted.withColumnRenamed("at_ms", "accepted_ms"))
-    came = table(facts, "Delivery", *MESSAGE, "sender_id", "participant_id", "at_ms", own=False)
-    delay = F.col("at_ms") - F.col("accepted_ms")
-    return (
-        came.where(~F.col("sender_id").eqNullSafe(F.col("participant_id")))
-        .join(accepted, [*MESSAGE])
-        .groupBy(*by)
-        .agg(F.count("*").alias("delivered"), *_levels(delay))
-    )
-
-
-def sent_as(facts: DataFrame) -> DataFrame:
+def sent_as(facts: Facts) -> DataFrame:
     """What kind of message each copy was that went out, by its hash."""
     sent = table(facts, "Dispatch", "channel_id", "message_hash", "kind")
     return sent.groupBy("channel_id", "message_hash").agg(F.min("kind").alias("kind"))
 
 
-def with_accepted(facts: DataFrame) -> DataFrame:
-    """Deliveries of messages of others, with `accepted_ms`, when the sender had the message, or
-    else the first participant that logged it.
-
-    Senders' own deliveries, one of each message, are sent to the others, which then stay where
-    they are; only those of senders without a journal are exchanged.
-    """
-    accepted, rest = own_and_rest(facts)
-    columns = *MESSAGE, "message_hash", "source", "at_ms", "missing_since_ms"
-    came = table(facts, "Delivery", *columns, own=False).join(accepted, [*MESSAGE])
-    if rest is None:
-        return came
-    first = messages(rest).select(*MESSAGE, "accepted_ms")
-    return came.unionByName(rest.select(*columns).join(first, [*MESSAGE]))
+def with_accepted(facts: Facts) -> DataFrame:
+    """Deliveries to others than the sender, with `accepted_ms`, when the sender had the message,
+    or else the first participant that logged it. What a sender gets back after it lost its state
+    is no delivery."""
+    columns = *MESSAGE, "sender_id", "participant_id", "message_hash", "source", "at_ms"
+    came = table(facts, "Delivery", *columns, "missing_since_ms", own=False)
+    is_others = ~F.col("sender_id").eqNullSafe(F.col("participant_id"))
+    return came.where(is_others).join(accepted(facts), [*MESSAGE])
 
 
-def own_and_rest(facts: DataFrame) -> tuple[DataFrame, DataFrame | None]:
-    """Messages that their senders logged and when (`accepted_ms`), and deliveries of all other
-    messages; None where digests show that there are none."""
-    own = table(facts, "Delivery", *MESSAGE, "at_ms", own=True)
-    accepted = own.groupBy(*MESSAGE).agg(F.min("at_ms").alias("accepted_ms"))
-    counts = accepted.groupBy("channel_id").agg(F.count("*").alias("messages"))
-    told = alike(table(facts, "Life")).join(counts, ["channel_id", "messages"])
-    channels = facts.where("fact = 'Delivery'").select("channel_id").distinct()
-    others = channels.join(told, "channel_id", "left_anti")
-    if others.isEmpty():
-        return light(accepted), None
-    deliveries = table(facts.join(F.broadcast(others), "channel_id", "left_semi"), "Delivery")
-    return light(accepted), deliveries.join(light(accepted), [*MESSAGE], "left_anti")
+def accepted(facts: Facts) -> DataFrame:
+    """Each message, and when it was accepted."""
+    own_ms = F.min(F.when(F.col("first_segment_id").isNotNull(), F.col("at_ms")))
+    first_ms = F.coalesce(own_ms, F.min("at_ms")).alias("accepted_ms")
+    return table(facts, "Delivery").groupBy(*MESSAGE).agg(first_ms)
 
 
-def repair_efficiency(facts: DataFrame) -> DataFrame:
+def repair_efficiency(facts: Facts) -> DataFrame:
     """Messages that were requested from others, and how often each participant asked and
     answered."""
     return (
@@ -132,7 +92,7 @@ def repair_efficiency(facts: DataFrame) -> DataFrame:
     )
 
 
-def overhead(facts: DataFrame) -> DataFrame:
+def overhead(facts: Facts) -> DataFrame:
     """Bytes that went out, by kind of message and by what they were for."""
     fields = [name for name in table(facts, "Traffic").columns if name.endswith("_bytes")]
     sums = [F.sum(name).alias(name) for name in ("messages", *fields)]
@@ -145,7 +105,7 @@ def overhead(facts: DataFrame) -> DataFrame:
     )
 
 
-def sync_traffic(facts: DataFrame) -> DataFrame:
+def sync_traffic(facts: Facts) -> DataFrame:
     """Sync messages by the size of the group: for how long so many participants were there, and
     what all of them together sent meanwhile. From 100 on sizes are rounded down to two digits."""
     lives = table(facts, "Life")
@@ -180,7 +140,7 @@ def sync_traffic(facts: DataFrame) -> DataFrame:
             F.coalesce(F.sum("messages"), F.lit(0)).alias("sync_messages"),
             F.coalesce(F.sum("bytes"), F.lit(0)).alias("sync_bytes"),
         )
-        .where("minutes > 0 or sync_messages > 0")
+        .where("round(minutes, 2) > 0 or sync_messages > 0")
         .withColumn("messages_per_minute", F.try_divide("sync_messages", "minutes"))
         .withColumn("bytes_per_minute", F.try_divide("sync_bytes", "minutes"))
         .withColumnRenamed("size", "participants")
@@ -189,15 +149,14 @@ def sync_traffic(facts: DataFrame) -> DataFrame:
     )
 
 
-def clocks(facts: DataFrame) -> DataFrame:
+def clocks(facts: Facts) -> DataFrame:
     """How far each participant's clock is ahead of the median one (ms), from the quickest messages
     to and from each of its peers; right by half of what one way is quicker than the other."""
-    offsets = context_of(facts, None).offsets
-    rows = [(*whose, *offset) for whose, offset in sorted(offsets.items())]
-    return facts.sparkSession.createDataFrame(rows, CLOCK)
+    rows = [(*whose, *offset) for whose, offset in sorted(facts.offsets.items())]
+    return facts.spark.createDataFrame(rows, CLOCK)
 
 
-def members(facts: DataFrame) -> DataFrame:
+def members(facts: Facts) -> DataFrame:
     """What was sent that no honest member sends, and how many participants saw it; the name is
     the one that the message gave."""
     return (
@@ -212,31 +171,21 @@ def members(facts: DataFrame) -> DataFrame:
     )
 
 
-def late_joiners(facts: DataFrame) -> DataFrame:
+def late_joiners(facts: Facts) -> DataFrame:
     """Participants that came after the first message, and their share of the messages before."""
-    lives = table(facts, "Life")
-    earliest = table(facts, "Delivery", "channel_id", "at_ms").groupBy("channel_id")
-    earliest = earliest.agg(F.min("at_ms").alias("earliest_ms"))
-    if lives.join(earliest, "channel_id").where("opened_ms > earliest_ms").isEmpty():
-        facts = facts.limit(0)  # no participant is late, as mostly: nothing needs joining
-    accepted, rest = own_and_rest(facts)
-    firsts = accepted.select("channel_id", "accepted_ms")
-    if rest is not None:
-        firsts = firsts.union(rest.select("channel_id", "at_ms"))
-    began = firsts.groupBy("channel_id").agg(F.min("accepted_ms").alias("began_ms"))
-    late = lives.join(began, "channel_id").where("opened_ms > began_ms")
-    channels = light(late.select("channel_id").distinct())
-    deliveries = table(facts, "Delivery").join(channels, "channel_id", "left_semi")
-    said = messages(deliveries).select(*MESSAGE, "accepted_ms")
+    said = accepted(facts)
+    began = said.groupBy("channel_id").agg(F.min("accepted_ms").alias("began_ms"))
+    late = table(facts, "Life").join(began, "channel_id").where("opened_ms > began_ms")
+    whose = *MESSAGE, "participant_id"
+    has = table(facts, "Delivery", *whose, "at_ms").withColumn("has", F.lit(1))
     before = (
         late.select(*WHOSE, "opened_ms")
         .join(said, "channel_id")
         .where("accepted_ms < opened_ms")
-        .join(
-            deliveries.select(*WHOSE, "message_id", F.lit(1).alias("has")),
-            [*WHOSE, "message_id"],
-            "left",
-        )
+        .join(has, [*whose], "left")
+        # What an earlier life of the participant had does not count.
+        .groupBy(*WHOSE, "message_id")
+        .agg(F.max(F.when(F.col("at_ms") >= F.col("opened_ms"), F.col("has"))).alias("has"))
         .groupBy(*WHOSE)
         .agg(F.count("*").alias("said_before"), F.count("has").alias("has_of_them"))
     )
@@ -244,5 +193,5 @@ def late_joiners(facts: DataFrame) -> DataFrame:
 
 
 def _levels(column: Column) -> list[Column]:
-    levels = F.percentile_approx(column, F.array(*map(F.lit, _LEVELS.values())), F.lit(10_000))
-    return [levels[place].alias(name) for place, name in enumerate(_LEVELS)]
+    levels = F.percentile_approx(column, F.array(*map(F.lit, LEVELS.values())), F.lit(10_000))
+    return [levels[place].alias(name) for place, name in enumerate(LEVELS)]

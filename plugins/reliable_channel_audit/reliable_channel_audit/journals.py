@@ -126,7 +126,7 @@ def group_of(
     known: defaultdict[tuple[str, str], list[tuple[int, Path]]] = defaultdict(list)
     unknown = []
     for path in files:
-        opened = opened_by.get(path) or _first_opened(path)
+        opened = opened_by.get(path) or first_opened(path)
         if opened is None:
             unknown.append(path)
         else:
@@ -235,6 +235,11 @@ def _family(path: Path) -> tuple[str, int]:
 def family_of(path: Path) -> str:
     """The path of the journal that a file is a part of, or that it is."""
     return _family(Path(str(path).removesuffix(path.suffix)) if _is_packed(path) else path)[0]
+
+
+def part_number(path: Path) -> int:
+    """Which part of its journal a file is; of the one that is written, more than of any other."""
+    return _family(path)[1]
 
 
 def _is_packed(path: Path) -> bool:
@@ -377,20 +382,6 @@ def is_closed(path: Path) -> bool:
     return CLOSED.encode() in last
 
 
-def end_of_lines(path: Path) -> int:
-    """How many bytes of a file are whole lines, while it is written."""
-    with path.open("rb") as file:
-        end = file.seek(0, SEEK_END)
-        while end > 0:
-            begin = max(0, end - TAIL_BYTES)
-            file.seek(begin)
-            last = file.read(end - begin).rfind(b"\n")
-            if last >= 0:
-                return begin + last + 1
-            end = begin
-    return 0
-
-
 def opened_file(path: Path) -> IO[bytes]:
     """A journal, unpacked.
 
@@ -411,7 +402,7 @@ def opened_file(path: Path) -> IO[bytes]:
     return BufferedReader(unpacking.stream_reader(packed, read_across_frames=True, closefd=True))
 
 
-def _first_opened(path: Path) -> Opened | None:
+def first_opened(path: Path) -> Opened | None:
     """Channel and participant of the first session that can be read, and when it began; of another
     version, those of the first at all, so that its lines are counted."""
     found = None

@@ -13,6 +13,7 @@ from typing import Any, Final
 from .evidence import Evidence, show
 from .findings import PROMISES, Audit, Finding, severity
 from .lines import time_text
+from .rates import latency, percent
 from .timeline import LEGEND, TimeBucket, draw_timeline
 from .verdict import NO_CASE, Behind, Value, Verdict
 
@@ -42,6 +43,7 @@ SEVERITIES: Final = (
     "what may lead to worse",
 )
 _LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
+_FIGURE: Final = re.compile(r"-?[\d.,]+(?: [a-z%]+)?|")
 _MARKS: Final = {Value.KEPT: "✓", Value.BROKEN: "✗", Value.UNKNOWN: "?"}
 PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -62,10 +64,17 @@ th.number {{ text-align: right }}
 .facts {{ display: grid; gap: .6rem 1.2rem;
   grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)) }}
 .facts div {{ border-left: 3px solid #d0d0d0; padding-left: .6rem; overflow-wrap: anywhere }}
+.facts div:first-child {{ border-color: currentColor; font-weight: 600 }}
 .facts b {{ display: block; font-weight: 500; color: #555; font-size: 12px }}
 .matrix td, .matrix th {{ text-align: center; padding: .25rem .1rem }}
 .matrix th {{ font-weight: 400; font-size: 11px }}
 .matrix td:first-child, .matrix th:first-child {{ text-align: left; white-space: nowrap }}
+.grid {{ table-layout: fixed }} .grid td, .grid th {{ padding: .25rem .15rem }}
+.grid th {{ font-size: 12px }}
+td.number + td:not(.number), th.number + th:not(.number) {{ padding-left: 1.2rem }}
+.grid small {{ display: block; color: #555; font-weight: 400; line-height: 1.3 }}
+.wide {{ overflow-x: auto }} .figures td {{ overflow-wrap: normal }}
+.figures th, .figures td.number, .figures td.time {{ white-space: nowrap }}
 .matrix td.broken {{ background: #fbe3e5 }} .matrix td.unknown {{ background: #fdf3dc }}
 .legend {{ font-size: 12px; color: #444; margin: .2rem 0 }}
 .legend span {{ display: inline-block; width: 1.6rem; margin: 0 .4rem 0 .8rem;
@@ -84,7 +93,9 @@ pre {{ font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; margin: 
   .rows td[data-label] {{ position: relative; padding-left: 9.1rem }}
   .rows td[data-label]::before {{ content: attr(data-label); color: #555; position: absolute;
     left: 0; width: 8.5rem }}
-  .matrix th {{ writing-mode: vertical-rl; height: 8rem; text-align: left }}
+  .figures {{ font-size: 12px }} .figures td, .figures th {{ padding-right: .5rem }}
+  .grid {{ font-size: 11px }}
+  .matrix:not(.grid) th {{ writing-mode: vertical-rl; height: 8rem; text-align: left }}
   .matrix th:first-child {{ writing-mode: horizontal-tb; vertical-align: bottom }}
 }}
 </style></head><body>
@@ -157,34 +168,48 @@ def worst_participants(found: Verdict, participants: Iterable[str]) -> list[str]
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    names = [TIMES.get(name, name).replace("_", " ") for name in columns]
-    are_times = [name in TIMES for name in columns]
-    are_numbers = [
-        not is_time and any(_is_number(row[place]) for row in rows)
-        for place, is_time in enumerate(are_times)
+    """Columns without a value are left out, and the channel where there is but one."""
+    every = zip(columns, zip(*rows, strict=True), strict=True)
+    shown = {name: values for name, values in every if _tells(name, values)}
+    kinds = [
+        " class=time" if name in TIMES else " class=number" * all(map(_is_figure, values))
+        for name, values in shown.items()
     ]
+    cells = [
+        [f"<td{kind}>{_text(name, value)}</td>" for value in values]
+        for (name, values), kind in zip(shown.items(), kinds, strict=True)
+    ]
+    names = (title_of(name) for name in shown)
     head = "".join(
-        f"<th{' class=number' * is_number}>{escape(name)}</th>"
-        for name, is_number in zip(names, are_numbers, strict=True)
+        f"<th{kind}>{escape(name)}</th>" for name, kind in zip(names, kinds, strict=True)
     )
-    body = "".join(f"<tr>{''.join(map(_cell, row, are_times, names))}</tr>\n" for row in rows)
-    return f'<table class="rows"><tr class="head">{head}</tr>\n{body}</table>'
+    body = "".join(f"<tr>{''.join(row)}</tr>\n" for row in zip(*cells, strict=True))
+    return f'<div class="wide"><table class="figures"><tr>{head}</tr>\n{body}</table></div>'
 
 
-def _cell(value: Any, is_time: bool, name: str) -> str:
-    label = f' data-label="{escape(name)}"'
+def title_of(column: str) -> str:
+    """How the page calls a column."""
+    return TIMES.get(column, column).removesuffix("_id").replace("_", " ")
+
+
+def _tells(name: str, values: Sequence[Any]) -> bool:
+    if name == "channel_id":
+        return len({*values}) > 1
+    return any(value not in (None, "") for value in values)
+
+
+def _text(name: str, value: Any) -> str:
     if value is None:
-        return "<td></td>"
-    if is_time:
-        return f"<td{label}>{time_text(value)}</td>"
-    if not _is_number(value):
-        return f"<td{label}>{_short(str(value))}</td>"
-    text = f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
-    return f'<td class="number"{label}>{text}</td>'
+        return ""
+    if name in TIMES:
+        return time_text(value, "%Y-%m-%d %H:%M") if name == "hour_ms" else time_text(value)
+    if isinstance(value, str | bool):
+        return _short(str(value))
+    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_figure(value: Any) -> bool:
+    return value is None or bool(_FIGURE.fullmatch(str(value)))
 
 
 def _short(text: str) -> str:
@@ -195,30 +220,36 @@ def _short(text: str) -> str:
 def _judged(found: Verdict, subject: Subject) -> Iterator[str]:
     logs = "one log" if found.logs == 1 else f"{found.logs} different logs"
     seconds = (subject.end_ms - subject.begin_ms) / 1000
-    options = subject.options or {}
     delivered, owed = found.delivered
-    rate = f" ({100 * delivered / owed:.4g} %)" if owed else ""
+    rate = f" ({percent(delivered / owed)})" if owed else ""
+    names = ", ".join(subject.channels[:5]) + ", …" * (len(subject.channels) > 5)
+    behind = {each[:2] for each in found.behind}
     facts = {
-        "channel" if len(subject.channels) == 1 else "channels": ", ".join(subject.channels[:5])
-        + (", …" if len(subject.channels) > 5 else ""),
-        "from": time_text(subject.begin_ms),
-        "to": time_text(subject.end_ms),
-        "duration": f"{seconds:,.0f} s" if seconds < 7_200 else f"{seconds / 3_600:,.1f} h",
-        "participants": f"{found.participants:,}, {logs}",
-        "messages": f"{found.messages:,}",
-        "delivered to others": f"{delivered:,} of {owed:,}{rate}",
+        "delivered": f"{delivered:,} of {owed:,}{rate}",
+        "latency": latency(found.rates[0]) if len(subject.channels) == 1 and found.rates else "",
         "lost": f"{owed - delivered:,}",
+        "behind now": f"{len(behind):,} of {found.participants:,}",
         "on their way at the end": f"{found.on_the_way:,}",
         "not monitored": ", ".join(name for _, name in found.without_journal[:5]),
-        "due after": f"{subject.settle_ms / 1000:g} s",
-        "journals": ", ".join(subject.formats),
-        "seed": options.get("seed", ""),
-        "judged by": subject.version,
+        "channel" if len(subject.channels) == 1 else "channels": names,
+        "participants": f"{found.participants:,}, {logs}",
+        "messages": f"{found.messages:,}",
+        "from": time_text(subject.begin_ms, "%Y-%m-%d %H:%M:%S"),
+        "to": time_text(subject.end_ms, "%Y-%m-%d %H:%M:%S"),
+        "duration": f"{seconds:,.0f} s" if seconds < 7_200 else f"{seconds / 3_600:,.1f} h",
     }
-    cells = (f"<div><b>{name}</b>{escape(value)}</div>" for name, value in facts.items() if value)
+    cells = (
+        f"<div><b>{name}</b>{escape(value).replace(' %', '&nbsp;%')}</div>"
+        for name, value in facts.items()
+        if value
+    )
     yield f'<div class="facts">{"".join(cells)}</div>'
-    others = "; ".join(f"{name} {value}" for name, value in options.items() if name != "seed")
-    yield f'<p class="about">Options other than the defaults: {escape(others) or "none"}.</p>'
+    others = "; ".join(f"{name} {value}" for name, value in (subject.options or {}).items())
+    about = (
+        f"Judged by {subject.version} from journals of {', '.join(subject.formats)}. A message is "
+        f"due after {subject.settle_ms / 1000:g} s. Options other than the defaults: "
+    )
+    yield f'<p class="about">{escape(about + (others or "none"))}.</p>'
 
 
 def _behind(found: Verdict) -> Iterator[str]:

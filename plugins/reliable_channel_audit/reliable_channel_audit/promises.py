@@ -1,7 +1,7 @@
 """The promises that take more than one participant to judge, over plain values.
 
 Most are about one message: what all participants have of it can be judged apart from the others,
-so that any share of the messages gives a share of the answer (`audits.py`).
+so that any share of the messages gives a share of the answer (`tables.comparing`).
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ NOT_SENT: Final = "its sender, whose journal is here, did not send it"
 ENDS_EARLY: Final = "its journal ends before it does"
 NOBODY: Final = ""
 """Participant of a finding that no journal shows to be of any."""
+HOUR_MS: Final = 3_600_000
 ACROSS: Final = (
     Audit.DELIVERY,
     Audit.EQUAL_LOGS,
@@ -173,6 +174,8 @@ class Compared:
     """Why something cannot be judged."""
     behind: dict[Whose, tuple[int, int]] = field(default_factory=dict)
     """How many messages a participant lacks at the end, and when the first one was accepted."""
+    lost: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)
+    """Messages that were not delivered, by channel, sender, receiver and hour."""
 
     def lacks(self, whose: Whose, since_ms: int, messages: int = 1) -> None:
         """Count messages that a participant lacks."""
@@ -299,6 +302,8 @@ def _owed(
             result.findings.append(
                 Finding(Audit.DELIVERY.value, *whose, message_id, message.at_ms, detail)
             )
+            route = life.channel_id, message.sender_id, life.participant_id
+            result.lost[*route, hour_of(accepted_ms)] += 1
 
 
 def acknowledged_and_lost(
@@ -528,6 +533,11 @@ def twice_at_a_time(lives: Iterable[Life]) -> Iterator[Finding]:
         if before[:2] == life[:2] and life.opened_ms < before.until_ms:
             detail = f"{life.path} and {before.path} overlap"
             yield Finding(Audit.JOURNALS.value, *life[:3], "", life.opened_ms, detail)
+
+
+def hour_of(at_ms: int) -> int:
+    """When the hour of a time began (ms)."""
+    return at_ms - at_ms % HOUR_MS
 
 
 def _newest(heard: HeardSender) -> tuple[int, int, str, int]:

@@ -16,10 +16,11 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from . import arrivals, dag_tables, figures
-from .audits import in_true_time, table
 from .dag_picture import draw_dag
+from .delivery_sections import delivery_sections
 from .evidence import Evidence
 from .findings import Finding
+from .frames import Facts, in_true_time, table
 from .journals import group_of, journal_files, options_of
 from .page import (
     MAX_IN_MATRIX,
@@ -35,7 +36,7 @@ from .plots import Curve, Panel, PlotsUnavailable, draw
 from .schemas import FINDING
 from .sources.batches import arrow_schema
 from .timeline import TimeBucket
-from .verdict import Verdict
+from .verdict import Rate, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Figure:
 
     name: str
     title: str
-    of: Callable[[DataFrame], DataFrame]
+    of: Callable[..., DataFrame]
 
     @property
     def about(self) -> str:
@@ -54,13 +55,11 @@ class Figure:
 WIDE_INCHES: Final = (10.0, 2.4)
 """Size of a panel that fills the page with letters of the size of its text."""
 LEADING: Final = (
-    Figure("delivery_by_hour", "Deliveries by hour", figures.by_hour),
-    Figure("delivery_by_pair", "Deliveries by sender and receiver", figures.by_pair),
     Figure("delivery_by_way", "How messages came", arrivals.by_way),
     Figure("repair", "Losses that were repaired", figures.repair_efficiency),
     Figure("acknowledgements", "Acknowledgements", figures.acknowledgement_latency),
 )
-"""Before the promises: what an operator asks first."""
+"""Before the promises, after delivery rates: what an operator asks first."""
 FIGURES: Final = (
     Figure("overhead", "Overhead", figures.overhead),
     Figure("sync", "Sync messages by the size of the group", figures.sync_traffic),
@@ -71,7 +70,7 @@ FIGURES: Final = (
 
 
 def write_report(
-    facts: DataFrame,
+    facts: Facts,
     found: Verdict,
     directory: Path,
     *,
@@ -86,52 +85,56 @@ def write_report(
     """Write `index.html`, `report.json` and a Parquet file a table; return the page's path.
 
     Of the journals in `paths` the options are shown. With `said` (`sds_said`) the causal DAG is a
-    section, with a picture of the last messages between `begin_ms` and `end_ms`; it is read for
-    channels alone whose DAG is not in the facts.
+    section, with a picture of the last messages between `begin_ms` and `end_ms`.
 
     Raises:
         OSError: the directory cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    true = in_true_time(facts, found.ahead_ms)
+    _write_rates(found.rates, directory)
     (directory / "report.json").write_text(as_json(found, evidence))
-    ahead_ms = {whose: ms for whose, ms in found.clocks.items() if ms}
-    true = in_true_time(facts, ahead_ms)
     came = arrivals.arrivals(true)
-    made = {
-        "delivery_by_hour": figures.by_hour(true),
-        "delivery_by_pair": figures.by_pair(true),
-        "delivery_by_way": arrivals.by_way(came.counted),
-    }
     sections = []
     for figure in (*LEADING, *FIGURES):
         progress(figure.title.lower())
-        there = made.get(figure.name)
-        values = (figure.of(facts) if there is None else there).toArrow()
+        is_counted = figure.of is arrivals.by_way
+        values = figure.of(came.counted if is_counted else facts).toArrow()
         pq.write_table(values, directory / f"{figure.name}.parquet")
         first = [tuple(row.values()) for row in values.slice(0, MAX_ROWS).to_pylist()]
-        drawn = _delays(came.counted) if figure.of is arrivals.by_way else ""
+        drawn = _delays(came.counted) if is_counted else ""
         sections.append(section(figure.title, figure.about, values.column_names, first, drawn))
-    buckets = _buckets(came, found.findings, ahead_ms)
+    buckets = _buckets(came, found.findings, found.ahead_ms)
     came.counted.unpersist()
     if said is not None:
         progress("the causal dag")
-        sections.append(_dag(facts, said, directory, begin_ms, end_ms))
+        sections.append(_dag(said, directory, begin_ms, end_ms))
     progress("writing the tables")
     pq.write_table(table(facts, "Life").toArrow(), directory / "lives.parquet")
     rows_of = [each._asdict() for each in found.findings]
     pq.write_table(
         pa.Table.from_pylist(rows_of, arrow_schema(FINDING)), directory / "findings.parquet"
     )
-    subject = _subject(facts, ahead_ms, paths, settle_ms)
-    leading, others = sections[: len(LEADING)], sections[len(LEADING) :]
+    subject = _subject(facts, found.ahead_ms, paths, settle_ms)
+    leading = *delivery_sections(found), *sections[: len(LEADING)]
+    others = sections[len(LEADING) :]
     text = page(found, subject, _cases(facts, found), buckets, evidence, others, leading=leading)
     path = directory / "index.html"
     path.write_text(text)
     return path
 
 
+def _write_rates(rates: Sequence[Rate], directory: Path) -> None:
+    """Write a table of hours and one of pairs."""
+    for name, of in (("hour", ["hour_ms"]), ("pair", ["sender_id", "receiver_id"])):
+        rows = [each._asdict() for each in rates if getattr(each, of[0]) is not None]
+        names = ["channel_id", *of, *Rate._fields[4:]]
+        columns = {each: [row[each] for row in rows] for each in names}
+        pq.write_table(pa.table(columns), directory / f"delivery_by_{name}.parquet")
+
+
 def _subject(
-    facts: DataFrame,
+    facts: Facts,
     ahead_ms: Mapping[tuple[str, str], int],
     paths: Sequence[str | Path],
     settle_ms: int | None,
@@ -152,7 +155,7 @@ def _subject(
     return Subject(names, begin_ms, end_ms, formats, options, due_ms, by)
 
 
-def _cases(facts: DataFrame, found: Verdict) -> CaseTable:
+def _cases(facts: Facts, found: Verdict) -> CaseTable:
     """Of the participants of the table of promises."""
     judged = table(facts, "Coverage")
     names = [row.participant_id for row in _some_participants(judged)]
@@ -197,12 +200,13 @@ def _buckets(
     return buckets
 
 
-def _dag(facts: DataFrame, said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
+def _dag(said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
     """The shape of the DAG as a table, and some of it as a picture."""
-    with dag_tables.nodes_in(facts, said, begin_ms, end_ms) as nodes:
-        dag_tables.write_parquet(nodes, directory / "dag.parquet")
-        shape = dag_tables.shape(nodes).toArrow()
-        drawn = dag_tables.last_of(nodes, begin_ms, end_ms)
+    nodes = dag_tables.placed(dag_tables.union(said), begin_ms, end_ms).persist()
+    dag_tables.write_parquet(nodes, directory / "dag.parquet")
+    shape = dag_tables.shape(nodes).toArrow()
+    drawn = dag_tables.last_of(nodes, begin_ms, end_ms)
+    nodes.unpersist()
     about = " ".join((dag_tables.shape.__doc__ or "").split())
     if drawn:
         about += (

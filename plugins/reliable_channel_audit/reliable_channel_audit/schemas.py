@@ -138,46 +138,8 @@ FACTS: Final = {
     "HeardSender": HEARD_SENDER,
     "Orphan": ORPHAN,
     "SetAside": SET_ASIDE,
-    "Said": SAID,
 }
 """By the name of the type of `facts.py` whose fields they hold."""
-
-MANY: Final = ("Delivery", "Dispatch", "Acknowledgement", "Lag", "Said")
-"""Facts of which there may be one for each message of a participant."""
-RARE: Final = StructType(
-    list(
-        {
-            field.name: field
-            for kind, table in FACTS.items()
-            for field in table
-            if kind not in MANY and field.name not in _WHOSE
-        }.values()
-    )
-)
-"""The columns of the other facts, of which there are few."""
-FACT: Final = _table(
-    fact=TEXT, **_WHOSE, rows=NUMBER, many=BYTES, rare=ArrayType(RARE, containsNull=False)
-)
-"""All facts in one table, and which one it is: `audits.table` is the table of one kind.
-
-Of `MANY` a row has so many `rows` of one channel, in `many` (an Arrow stream without `channel_id`),
-and neither participant nor life: Spark keeps and passes on a row of bytes for a hundredth of what
-five thousand rows take. Of all other facts a row is one, with its columns in `rare`, one element;
-as a column each, some thirty nulls would be most of what a fact takes in memory."""
-
-STEP: Final = _table(
-    rank=NUMBER,
-    place=NUMBER,
-    message_id=TEXT,
-    at_ms=NUMBER,
-    channel_id=TEXT,
-    participant_id=TEXT,
-    path=TEXT,
-    line=NUMBER,
-    what=TEXT,
-)
-"""What one journal has of a message at one time (`evidence.Step`), by `evidence.Rank` and by which
-one of the participant's it is."""
 
 PLACE: Final = _table(
     channel_id=TEXT,

@@ -46,6 +46,40 @@ class Behind(NamedTuple):
     """When the first of them was accepted."""
 
 
+class Lost(NamedTuple):
+    """Messages of a sender that were accepted in one hour, and not delivered to a receiver."""
+
+    channel_id: str
+    sender_id: str
+    receiver_id: str
+    hour_ms: int
+    messages: int
+
+
+class Rate(NamedTuple):
+    """Delivery rate and latency of a channel, of an hour, or from a sender to a receiver."""
+
+    channel_id: str
+    hour_ms: int | None
+    """Begin of the hour in which the messages were accepted, if it is about one."""
+    sender_id: str | None
+    receiver_id: str | None
+    delivered: int
+    lost: int
+    rate: float
+    """Share of what was owed that was delivered."""
+    p50_ms: int | None
+    """Latency from log to log that half of the deliveries do not exceed; None without any."""
+    p90_ms: int | None
+    p99_ms: int | None
+    max_ms: int | None
+
+    @property
+    def badness(self) -> tuple[float, int]:
+        """Sorts the lowest rate first, then the slowest."""
+        return self.rate, -(self.p99_ms or 0)
+
+
 @dataclass(slots=True, kw_only=True)
 class Verdict:
     """What journals show of the promises; the same for `check` and `audit`."""
@@ -61,6 +95,9 @@ class Verdict:
     on_the_way: int = 0
     """Pairs of message and participant for which it is too early to say."""
     behind: list[Behind] = field(default_factory=list)
+    lost: list[Lost] = field(default_factory=list)
+    rates: list[Rate] = field(default_factory=list, compare=False)
+    """Of each channel, then of its hours, and of pairs the worst, at most `MAX_FINDINGS`."""
     clocks: dict[tuple[str, str], int | None] = field(default_factory=dict)
     """By channel and participant how far a wrong clock is ahead for certain (ms); None: unknown."""
     judged: dict[str, int] = field(default_factory=dict)
@@ -99,6 +136,11 @@ class Verdict:
         return owed - self.broken.get(Audit.DELIVERY.value, 0), owed
 
     @property
+    def ahead_ms(self) -> dict[tuple[str, str], int]:
+        """By channel and participant how far a clock is ahead for certain, if it is (ms)."""
+        return {whose: ms for whose, ms in self.clocks.items() if ms}
+
+    @property
     def holds(self) -> bool:
         """Whether every promise that was put to the test was kept, and it is known."""
         return self.value is Value.KEPT
@@ -113,6 +155,8 @@ class Verdict:
         ]
         values["clocks"] = [[*whose, ms] for whose, ms in sorted(self.clocks.items())]
         values["behind"] = [each._asdict() for each in self.behind]
+        del values["lost"]  # all that it says of pairs and hours is in the rates
+        values["rates"] = [each._asdict() for each in self.rates]
         values["misbehaviour"] = dict(sorted(self.misbehaviour.items()))
         values["set_aside"] = [each._asdict() for each in self.set_aside]
         return json.dumps(values, indent=1)

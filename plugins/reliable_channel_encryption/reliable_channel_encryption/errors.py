@@ -16,7 +16,7 @@ class EncryptionError(ReliableChannelError):
 
 
 class KeyExhausted(EncryptionError):
-    """The key encrypted as many messages as it may; `rotate` to a new one."""
+    """The key encrypted its maximum number of messages. Call `rotate` with a new key."""
 
 
 class NonceRefused(EncryptionError):

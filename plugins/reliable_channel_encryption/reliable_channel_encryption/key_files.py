@@ -22,7 +22,7 @@ def make_encryption(url: str, channel_id: str) -> Encryption:
     writes them.
 
     Raises:
-        ValueError: no path, a file that cannot be read, or one without keys; or a malformed key.
+        ValueError: no path, a file that cannot be read, or one without keys. Or a malformed key.
     """
     parts = urlsplit(url)
     algorithm = next(name for name in CIPHERS if name == parts.scheme)

@@ -17,7 +17,7 @@ KEY_ID_BYTES: Final = 8
 KEY_ID_DOMAIN: Final = b"reliable-channel key id"
 
 MIN_SALT_BYTES: Final = 16
-"""NIST SP 800-132, 5.1."""
+"""Minimum length of a salt (NIST SP 800-132, 5.1)."""
 
 SCRYPT_COST: Final = 2**17
 SCRYPT_BLOCK_SIZE: Final = 8
@@ -49,12 +49,12 @@ class Secret:
 
     @classmethod
     def generate(cls) -> Self:
-        """A new key from the operating system's random source."""
+        """Return a new key from the operating system's random source."""
         return cls(secrets.token_bytes(KEY_BYTES))
 
     @classmethod
     def from_hex(cls, text: str) -> Self:
-        """The key that `reveal().hex()` wrote down; white space does not matter.
+        """Return the key of a text of `reveal().hex()`. White space does not matter.
 
         Raises:
             ValueError: other than 64 hexadecimal digits.
@@ -67,7 +67,8 @@ class Secret:
 
     @classmethod
     def from_password(cls, password: str, salt: bytes) -> Self:
-        """The key that scrypt derives from a password; equal password and salt make an equal key.
+        """Return the key that scrypt derives from a password. Equal password and salt make an equal
+        key.
 
         It takes a few tenths of a second and 128 MiB on purpose: every program that saw a message
         can try passwords on it at that price. Prefer `generate` wherever a key can be stored.
@@ -75,7 +76,7 @@ class Secret:
 
         Args:
             password: what the participants know.
-            salt: at least 16 random bytes, equal for all participants; it need not be secret.
+            salt: at least 16 random bytes, equal for all participants. It need not be secret.
 
         Raises:
             ValueError: an empty password, or a salt that is too short.
@@ -88,18 +89,18 @@ class Secret:
         return cls(scrypt.derive(normalize("NFC", password).encode()))
 
     def reveal(self) -> bytes:
-        """The key itself, to be stored or handed over."""
+        """Return the key itself, to be stored or handed over."""
         return self._key
 
     @property
     def sealed(self) -> int:
-        """How many messages were encrypted with this object."""
+        """Number of messages encrypted with this object."""
         return self._nonces.drawn
 
     def new_nonce(
         self, random: Callable[[int], bytes], *, max_messages: int = MAX_MESSAGES
     ) -> bytes:
-        """A nonce that this object has not given lately, counted as one message.
+        """Return a nonce that this object has not recently returned, counted as one message.
 
         Raises:
             KeyExhausted: `max_messages` were encrypted.

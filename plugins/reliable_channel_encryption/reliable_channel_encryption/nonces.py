@@ -1,7 +1,7 @@
 """Random nonces for one key, and the two ways in which they could go wrong.
 
-A nonce used twice with one key gives away what both messages have in common and, with AES-GCM, lets
-anybody forge more. With 96 random bits that is a matter of luck up to 2^32 messages (NIST SP
+A nonce used twice with one key reveals what both messages have in common. With AES-GCM it allows
+forgeries. With 96 random bits that is a matter of luck up to 2^32 messages (NIST SP
 800-38D, 8.3: the chance stays below 2^-32), and of a broken random source at any time.
 """
 
@@ -15,15 +15,15 @@ NONCE_BYTES: Final = 12
 """The nonce of AES-GCM (SP 800-38D, 8.2) and ChaCha20-Poly1305 (RFC 8439, 2.8)."""
 
 MAX_MESSAGES: Final = 2**32
-"""How many messages one key may encrypt with random nonces (SP 800-38D, 8.3)."""
+"""Maximum number of messages of one key with random nonces (SP 800-38D, 8.3)."""
 
 REMEMBERED_NONCES: Final = 4096
-"""How many nonces are kept to be compared with new ones (0.75 MB a key); then the oldest is
-forgotten. A source that repeats itself does so at once or after a fork, not after a long period."""
+"""Number of remembered nonces for comparison (0.75 MB a key). The oldest is
+evicted. A source that repeats itself does so at once or after a fork, not after a long period."""
 
 
 class NonceLedger:
-    """How often one key was used, and with which nonces lately."""
+    """Number of uses of one key, with its recent nonces."""
 
     __slots__ = ("_order", "_recent", "drawn")
 
@@ -33,7 +33,7 @@ class NonceLedger:
         self._recent: set[bytes] = set()
 
     def draw(self, random: Callable[[int], bytes], *, max_messages: int = MAX_MESSAGES) -> bytes:
-        """A nonce for the next message.
+        """Return a nonce for the next message.
 
         Raises:
             KeyExhausted: the key encrypted `max_messages` messages.

@@ -39,21 +39,21 @@ OVERHEAD_BYTES: Final = HEADER_BYTES + TAG_BYTES
 
 
 class SymmetricEncryption:
-    """Encrypts with the current key of a ring and opens with any of them; for `encryption=` of a
-    channel.
+    """Encryption with the current key of a ring, for `encryption=` of a channel. Any key of the
+    ring decrypts.
 
     The work is done where it is awaited: it takes microseconds, less than going to a thread would.
 
     Args:
         keys: the participants' keys.
-        algorithm: what to encrypt with; both are opened. AES-256-GCM is the faster one where the
+        algorithm: what to encrypt with. Both are opened. AES-256-GCM is the faster one where the
             processor has instructions for it, ChaCha20-Poly1305 elsewhere.
-        random: where nonces come from; given a length, it gives that many random bytes.
+        random: where nonces come from. Given a length, it gives that many random bytes.
         context: what a message belongs to, such as the channel id. It does not travel, and what was
             encrypted in another context is not opened, even if the key is the same.
         max_messages: how many messages each key may encrypt here, at most 2^32. That limit of the
             algorithms holds for all participants that encrypt with a key together, and over
-            restarts; give each of many, or of those that restart often, a part of it.
+            restarts. Give each of many, or of those that restart often, a part of it.
 
     Raises:
         ValueError: an unknown algorithm, or a limit outside 1 to 2^32.
@@ -80,11 +80,11 @@ class SymmetricEncryption:
 
     @property
     def keys(self) -> Keyring:
-        """The keys in use."""
+        """Keyring that is in use now."""
         return self._keys
 
     def rotate(self, keys: Keyring) -> None:
-        """Use these keys from the next message on; a channel stays open meanwhile."""
+        """Use these keys from the next message on. A channel stays open meanwhile."""
         self._keys = keys
         self._prefix = _prefix(self.algorithm, keys.current)
         self._ciphers = {

@@ -131,7 +131,7 @@ METRICS: Final = (
     PARTICIPANTS,
     NODE_UP,
 )
-"""All of them; the documentation and the board are checked against this list."""
+"""All of them. The documentation and the board are checked against this list."""
 
 
 @dataclass(slots=True)
@@ -166,7 +166,7 @@ class Watched:
             self.now()
 
     def now(self) -> ChannelHealth | None:
-        """The health; None where the channel is closed or gone."""
+        """The health. None where the channel is closed or gone."""
         if (health := self._health()) is None:
             return None
         with suppress(RuntimeError):  # in a thread: there is no event loop, or a table changes
@@ -175,7 +175,7 @@ class Watched:
 
 
 class Meters:
-    """Counts events; `counters`, `histograms` and `gauges()` are what exporters read."""
+    """Counts events. `counters`, `histograms` and `gauges()` are what exporters read."""
 
     def __init__(self) -> None:
         self.counters: dict[tuple[Metric, Attributes], int] = {}

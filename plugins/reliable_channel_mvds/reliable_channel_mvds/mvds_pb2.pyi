@@ -5,103 +5,94 @@ The wire format of 2/MVDS as the specification, the Go reference up to v0.0.23 a
 Generated code: plugins/reliable_channel_mvds/reliable_channel_mvds/mvds_pb2.py (`make proto`).
 """
 
-from collections import abc as _abc
-from google.protobuf import descriptor as _descriptor
-from google.protobuf import message as _message
-from google.protobuf.internal import containers as _containers
-import builtins as _builtins
+import builtins
+import collections.abc
+import google.protobuf.descriptor
+import google.protobuf.internal.containers
+import google.protobuf.message
 import sys
-import typing as _typing
+import typing
 
-if sys.version_info >= (3, 11):
-    from typing import TypeAlias as _TypeAlias, Never as _Never
+if sys.version_info >= (3, 10):
+    import typing as typing_extensions
 else:
-    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+    import typing_extensions
 
-DESCRIPTOR: _descriptor.FileDescriptor
+DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
-@_typing.final
-class Payload(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class Payload(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ACKS_FIELD_NUMBER: _builtins.int
-    OFFERS_FIELD_NUMBER: _builtins.int
-    REQUESTS_FIELD_NUMBER: _builtins.int
-    MESSAGES_FIELD_NUMBER: _builtins.int
-    GROUP_OFFERS_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def acks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
-    @_builtins.property
-    def offers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
-    @_builtins.property
-    def requests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
-    @_builtins.property
-    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___Message]: ...
-    @_builtins.property
-    def group_offers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Offer]:
+    ACKS_FIELD_NUMBER: builtins.int
+    OFFERS_FIELD_NUMBER: builtins.int
+    REQUESTS_FIELD_NUMBER: builtins.int
+    MESSAGES_FIELD_NUMBER: builtins.int
+    GROUP_OFFERS_FIELD_NUMBER: builtins.int
+    @property
+    def acks(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
+    @property
+    def offers(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
+    @property
+    def requests(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
+    @property
+    def messages(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Message]: ...
+    @property
+    def group_offers(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Offer]:
         """not of the specification: the status fork from v0.0.26 on"""
 
     def __init__(
         self,
         *,
-        acks: _abc.Iterable[_builtins.bytes] | None = ...,
-        offers: _abc.Iterable[_builtins.bytes] | None = ...,
-        requests: _abc.Iterable[_builtins.bytes] | None = ...,
-        messages: _abc.Iterable[Global___Message] | None = ...,
-        group_offers: _abc.Iterable[Global___Offer] | None = ...,
+        acks: collections.abc.Iterable[builtins.bytes] | None = ...,
+        offers: collections.abc.Iterable[builtins.bytes] | None = ...,
+        requests: collections.abc.Iterable[builtins.bytes] | None = ...,
+        messages: collections.abc.Iterable[Global___Message] | None = ...,
+        group_offers: collections.abc.Iterable[Global___Offer] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acks", b"acks", "group_offers", b"group_offers", "messages", b"messages", "offers", b"offers", "requests", b"requests"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["acks", b"acks", "group_offers", b"group_offers", "messages", b"messages", "offers", b"offers", "requests", b"requests"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Payload: _TypeAlias = Payload  # noqa: Y015
+Global___Payload: typing_extensions.TypeAlias = Payload
 
-@_typing.final
-class Message(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class Message(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    GROUP_ID_FIELD_NUMBER: _builtins.int
-    TIMESTAMP_FIELD_NUMBER: _builtins.int
-    BODY_FIELD_NUMBER: _builtins.int
-    group_id: _builtins.bytes
-    timestamp: _builtins.int
-    body: _builtins.bytes
+    GROUP_ID_FIELD_NUMBER: builtins.int
+    TIMESTAMP_FIELD_NUMBER: builtins.int
+    BODY_FIELD_NUMBER: builtins.int
+    group_id: builtins.bytes
+    timestamp: builtins.int
+    body: builtins.bytes
     def __init__(
         self,
         *,
-        group_id: _builtins.bytes = ...,
-        timestamp: _builtins.int = ...,
-        body: _builtins.bytes = ...,
+        group_id: builtins.bytes = ...,
+        timestamp: builtins.int = ...,
+        body: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "group_id", b"group_id", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["body", b"body", "group_id", b"group_id", "timestamp", b"timestamp"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Message: _TypeAlias = Message  # noqa: Y015
+Global___Message: typing_extensions.TypeAlias = Message
 
-@_typing.final
-class Offer(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class Offer(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    GROUP_ID_FIELD_NUMBER: _builtins.int
-    MESSAGE_IDS_FIELD_NUMBER: _builtins.int
-    group_id: _builtins.bytes
-    @_builtins.property
-    def message_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
+    GROUP_ID_FIELD_NUMBER: builtins.int
+    MESSAGE_IDS_FIELD_NUMBER: builtins.int
+    group_id: builtins.bytes
+    @property
+    def message_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
     def __init__(
         self,
         *,
-        group_id: _builtins.bytes = ...,
-        message_ids: _abc.Iterable[_builtins.bytes] | None = ...,
+        group_id: builtins.bytes = ...,
+        message_ids: collections.abc.Iterable[builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id", "message_ids", b"message_ids"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["group_id", b"group_id", "message_ids", b"message_ids"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Offer: _TypeAlias = Offer  # noqa: Y015
+Global___Offer: typing_extensions.TypeAlias = Offer

@@ -1,13 +1,14 @@
 """Public keys as text: `did:key` of the W3C Credentials Community Group, `did:key:z6Mk…`.
 
-It is the multibase letter `z` for base58btc, then the multicodec number of Ed25519 (ed 01) and the
-32 bytes of the key. A key has one such text, so two ids are equal exactly if the keys are.
+It is the multibase letter `z` for base58btc and the encoded bytes. These are the multicodec number
+of Ed25519 (ed 01) and the 32 bytes of the
+key. A key has one such text, so two ids are equal exactly if the keys are.
 """
 
 from typing import Final
 
 PUBLIC_KEY_BYTES: Final = 32
-"""RFC 8032, 5.1.5."""
+"""Length of a public key in bytes (RFC 8032, 5.1.5)."""
 _PREFIX: Final = "did:key:z"
 _ED25519: Final = b"\xed\x01"
 _BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -31,10 +32,10 @@ OpenSSL verifies it."""
 
 
 def did_of(public_key: bytes) -> str:
-    """The `did:key` of an Ed25519 public key.
+    """Return the `did:key` of an Ed25519 public key.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the bytes are not a public key.
     """
     _check(public_key)
     number = int.from_bytes(_ED25519 + public_key)
@@ -46,10 +47,10 @@ def did_of(public_key: bytes) -> str:
 
 
 def public_key_of(did: str) -> bytes:
-    """The Ed25519 public key that a `did:key` is.
+    """Return the Ed25519 public key of a `did:key`.
 
     Raises:
-        ValueError: it is none, or of another kind of key.
+        ValueError: the text is not a `did:key` of Ed25519.
     """
     if not did.startswith(_PREFIX) or len(did) != _ID_LENGTH:
         raise ValueError(f"{did[:100]!r} is no did:key of Ed25519, which begins with did:key:z6Mk")

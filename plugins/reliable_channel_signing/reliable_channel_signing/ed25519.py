@@ -13,7 +13,7 @@ from .keys import SigningKey
 
 SIGNATURE_BYTES: Final = 64
 REMEMBERED_KEYS: Final = 4096
-"""Keys that OpenSSL has read lately (some hundred bytes each); the one unused for longest goes."""
+"""Number of cached keys (some hundred bytes each). The least recently used key is evicted."""
 
 
 class Ed25519Signer:
@@ -36,7 +36,7 @@ class Ed25519Signer:
         return self._key.did
 
     def sign(self, data: bytes) -> bytes:
-        """Sign."""
+        """Return the signature of the bytes."""
         return self._key.sign(data)
 
     def verify(self, sender_id: str, data: bytes, signature: bytes) -> None:

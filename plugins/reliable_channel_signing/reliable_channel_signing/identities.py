@@ -7,17 +7,17 @@ from typing import Final, Protocol
 from .did_key import public_key_of
 
 REMEMBERED_IDS: Final = 4096
-"""Ids whose text was read lately; the one unused for longest is read again when it comes."""
+"""Number of cached ids. The least recently used id is evicted."""
 
 
 class Identities(Protocol):
     """Knows the public keys of participants."""
 
     def keys_of(self, sender_id: str) -> Sequence[bytes]:
-        """The keys of 32 bytes each with which `sender_id` may sign.
+        """Return the keys (32 bytes each) with which `sender_id` may sign.
 
         Raises:
-            ValueError: it has none; the text says why.
+            ValueError: it has none. The text says why.
         """
         ...
 
@@ -29,16 +29,16 @@ class DidKeys:
     """
 
     def keys_of(self, sender_id: str) -> Sequence[bytes]:
-        """The key that the id is.
+        """Return the key in the id.
 
         Raises:
-            ValueError: it is none.
+            ValueError: the id is not a `did:key`.
         """
         return _keys_of_did(sender_id)
 
 
 class KnownKeys:
-    """A list of participants and their keys, each a `did:key`; others prove nothing.
+    """List of participants and their keys, each a `did:key`. Other names prove nothing.
 
     Raises:
         ValueError: a text other than a `did:key` of Ed25519.
@@ -50,18 +50,18 @@ class KnownKeys:
             self.set(sender_id, *dids)
 
     def set(self, sender_id: str, *dids: str) -> None:
-        """Use these keys of a participant from now on, or none; a channel stays open meanwhile.
+        """Use these keys of a participant from now on, or no key. Open channels continue.
 
         A key that is taken out proves nothing any more, what it signed before included: keep it
         as long as old messages may come from Store or from other participants.
 
         Raises:
-            ValueError: a text other than a `did:key` of Ed25519; nothing has changed then.
+            ValueError: a text other than a `did:key` of Ed25519. Nothing has changed then.
         """
         self._keys[sender_id] = tuple(public_key_of(did) for did in dids)
 
     def keys_of(self, sender_id: str) -> Sequence[bytes]:
-        """The keys of a participant.
+        """Return the keys of a participant.
 
         Raises:
             ValueError: none is known.

@@ -30,12 +30,12 @@ class SigningKey:
 
     @classmethod
     def generate(cls) -> Self:
-        """A new key from the operating system's random source."""
+        """Return a new key from the operating system's random source."""
         return cls(Ed25519PrivateKey.generate().private_bytes_raw())
 
     @classmethod
     def from_hex(cls, text: str) -> Self:
-        """The key that `reveal().hex()` wrote down; white space does not matter.
+        """Return the key of a text of `reveal().hex()`. White space does not matter.
 
         Raises:
             ValueError: other than 64 hexadecimal digits.
@@ -49,11 +49,11 @@ class SigningKey:
         return cls(key)
 
     def reveal(self) -> bytes:
-        """The key itself, to be stored."""
+        """Return the key itself, to be stored."""
         return self._private.private_bytes_raw()
 
     def sign(self, data: bytes) -> bytes:
-        """The 64 bytes of a signature."""
+        """Return the 64 bytes of a signature."""
         return self._private.sign(data)
 
     def __repr__(self) -> str:

@@ -42,19 +42,22 @@ def watch(
     ] = None,
     sniff: Annotated[
         bool,
-        typer.Option("--sniff", help="Decode what passes on a content topic, without joining."),
+        typer.Option("--sniff", help="Decode the messages of a content topic, without joining."),
     ] = False,
     node: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="URL", help=f"A node; repeat it for several. [default: {DEFAULT_NODE}]"
+            metavar="URL",
+            help=f"Address of a node. Repeat it for several. [default: {DEFAULT_NODE}]",
         ),
     ] = None,
     channel_id: Annotated[
-        str | None, typer.Option("--channel-id", "--channel", metavar="ID", help="The channel.")
+        str | None,
+        typer.Option("--channel-id", "--channel", metavar="ID", help="Id of the channel."),
     ] = None,
     content_topic: Annotated[
-        str | None, typer.Option(metavar="TOPIC", help="Where it is not that of the channel.")
+        str | None,
+        typer.Option(metavar="TOPIC", help="Content topic. Default: that of the channel."),
     ] = None,
     sender_id: Annotated[
         str | None,
@@ -64,15 +67,19 @@ def watch(
     ] = None,
     history: Annotated[
         int,
-        typer.Option(min=0, metavar="MINUTES", help="With --sniff: what Store has of so long."),
+        typer.Option(
+            min=0, metavar="MINUTES", help="With --sniff: time span that is read from Store."
+        ),
     ] = 10,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0 for a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the page (0: a free one).")
+    ] = 0,
     with_node: Annotated[
         bool,
-        typer.Option("--with-node", help="Run the node itself, too, at its address."),
+        typer.Option("--with-node", help="Also run a node at this address."),
     ] = False,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A TOML file with a table [channel].")
+        Path | None, typer.Option(metavar="FILE", help="TOML file with a table [channel].")
     ] = None,
     option: Annotated[
         list[str] | None,

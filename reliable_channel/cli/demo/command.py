@@ -30,9 +30,11 @@ WITHOUT_STORE: Final = ("carol", "dave")
 CHANNEL: Final = "demo"
 ANSWER_TIMEOUT_S: Final = 10
 """For the participants to leave."""
-DUE_S: Final = 11
-"""With journals the participants stay so long once all is delivered: `check` and `audit` judge a
-message when all were there for 10 s afterwards."""
+RETRY_S: Final = 5
+"""With journals, the longest time until a message is sent again, and until it is repaired."""
+DUE_S: Final = 2 * RETRY_S + 11
+"""With journals the participants stay so long once all is delivered: `check` judges a message when
+all were there for as long as a retry and a repair take, and 10 s more."""
 MORE_TIME: Final = "more time may help: --timeout"
 
 
@@ -85,7 +87,7 @@ def demo(
 
 
 class Story:
-    """One run of the demo."""
+    """Run of the demo, from start to result."""
 
     def __init__(
         self,
@@ -189,6 +191,8 @@ class Story:
             options["retrieval-strategy"] = "sds-r-only"
         if self._journals is not None:
             options["journal"] = self._journals / f"{name}.jsonl"
+            options["retry-interval-ms"] = options["repair-t-max-ms"] = RETRY_S * 1_000
+            options["repair-t-min-ms"] = 0
         return [part for key, value in options.items() for part in (f"--{key}", str(value))]
 
     async def _talk(self) -> None:

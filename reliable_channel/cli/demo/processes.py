@@ -20,11 +20,11 @@ LIBP2P: Final = "libp2p peers reach it at "
 
 
 class DemoError(RuntimeError):
-    """A process of the demo did not do its part; the text says which and what it printed."""
+    """A process of the demo failed. The text names the process and its output."""
 
 
 class PeerProcess:
-    """One participant in a separate process, and what it has printed."""
+    """Participant in a separate process, with its output."""
 
     def __init__(self, name: str, process: Process) -> None:
         self.name = name
@@ -109,7 +109,7 @@ class PeerProcess:
 
 @asynccontextmanager
 async def started(*arguments: str) -> AsyncIterator[Process]:
-    """Run this program with `arguments`; the process ends with the context."""
+    """Run this program with `arguments`. The process ends with the context."""
     async with await anyio.open_process(
         [*PROGRAM, *arguments], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -128,7 +128,7 @@ async def started(*arguments: str) -> AsyncIterator[Process]:
 
 
 async def node_addresses(process: Process) -> tuple[str, str | None]:
-    """Wait until the node listens; return its REST address, and its multiaddress if it has one.
+    """Wait until the node listens, and return its REST address and multiaddress (if any).
 
     Raises:
         DemoError: it ended instead.
@@ -145,7 +145,7 @@ async def node_addresses(process: Process) -> tuple[str, str | None]:
 
 
 async def ending(process: Process) -> str:
-    """How a process ended whose output is at its end: its exit status and its last words."""
+    """Return the exit status of an ended process, and its last lines."""
     assert process.stderr is not None
     words = "".join([chunk async for chunk in TextReceiveStream(process.stderr)]).strip()
     return f"ended with exit status {await process.wait()}: {words or 'it printed no reason'}"

@@ -13,7 +13,7 @@ from .processes import PeerProcess
 
 
 def progress(peers: Sequence[PeerProcess], total: int, headline: str) -> RenderableType:
-    """One line a participant: how much of the conversation it has."""
+    """Display with one line a participant: its share of the conversation."""
     table = Table.grid(padding=(0, 2))
     for peer in peers:
         have = peer.sent + peer.received
@@ -33,7 +33,7 @@ def progress(peers: Sequence[PeerProcess], total: int, headline: str) -> Rendera
 
 
 def summary(peers: Sequence[PeerProcess]) -> Table:
-    """What happened to each participant."""
+    """Return the events of each participant."""
     table = Table(title="What the network did, and what came of it", box=SIMPLE_HEAD)
     table.add_column("\nname", no_wrap=True)
     for heading in (
@@ -54,7 +54,7 @@ def summary(peers: Sequence[PeerProcess]) -> Table:
 
 
 def figures_of(peer: PeerProcess) -> dict[str, Any]:
-    """What happened to a participant; the digest of its log comes last."""
+    """Return the events of a participant, and last the digest of its log."""
     transport, counters = peer.statistics["transport"], peer.statistics["sds"]["counters"]
     return {
         "name": peer.name,

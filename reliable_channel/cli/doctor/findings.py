@@ -15,4 +15,5 @@ class Findings:
     @property
     def worst(self) -> Level:
         """The worst level of all."""
-        return max((one.level for one in self.found), key=LEVELS.index, default="ok")
+        best: Level = "ok"
+        return max((one.level for one in self.found), key=LEVELS.index, default=best)

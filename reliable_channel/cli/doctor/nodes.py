@@ -26,7 +26,7 @@ from .findings import Findings
 from .sending import examine_sending, is_stored, probe
 
 PROTOCOLS: Final = ("Relay", "Rln Relay", "Lightpush", "Filter", "Store")
-"""Those that a channel uses; nodes report others too, such as clients without a configured
+"""Protocols that a channel uses. Nodes report others too, such as clients without a configured
 address."""
 API_NAMES: Final = {
     "relay": "relay",
@@ -49,9 +49,9 @@ HOUR_NS: Final = 3_600_000_000_000
 async def examine_nodes(
     findings: Findings, urls: Sequence[str], settings: WakuSettings, *, publish: bool, wait_s: float
 ) -> None:
-    """Examine nodes by their REST API; with `publish` also with a message on the topic.
+    """Examine nodes by their REST API, and with `publish` by a message on the topic.
 
-    A node that a channel uses through its messaging layer is sent a message through that.
+    A node in use through its messaging layer receives the message through that layer.
     """
     answering = [url for url in urls if await examine_node(findings, url, settings)]
     by_rest = []
@@ -89,7 +89,7 @@ async def _examine_api(
 
 
 async def examine_node(findings: Findings, url: str, settings: WakuSettings) -> bool:
-    """Examine one node; return whether it answers as a Waku node."""
+    """Examine one node, and return True if it answers as a Waku node."""
     async with WakuClient(url, retries=None) as client:
         began_s = time.perf_counter()
         try:

@@ -11,7 +11,7 @@ from .findings import Findings
 
 
 def examine_by_plugins(findings: Findings, nodes: tuple[str, ...], config: Path | None) -> None:
-    """Run the checks of all plugins that can be loaded; `examine_plugins` names the others."""
+    """Run the checks of all loadable plugins.  `examine_plugins` names the others."""
     try:
         registry, _ = working_registry()
     except PluginError:

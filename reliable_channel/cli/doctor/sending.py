@@ -13,7 +13,7 @@ PROBE: Final = b"reliable-channel doctor "
 """Begins the payload of the message that is sent. Channels drop it: it is not one of SDS."""
 LOOK_S: Final = 0.2
 SKEW_NS: Final = 300_000_000_000
-"""How far the node's stamp may be from ours where Store is searched by time."""
+"""Maximum difference between the node's timestamp and ours in a Store query by time."""
 
 
 def probe(transport: Transport) -> Envelope:
@@ -51,8 +51,7 @@ async def examine_sending(
 async def is_stored(
     findings: Findings, transport: Transport, envelope: Envelope, where: str, wait_s: float
 ) -> bool:
-    """Look for a message in Store until it is there; where Store does not answer, that is reported
-    as `node.store`."""
+    """Query Store until it returns a message. If Store does not answer, report `node.store`."""
     began_s = time.perf_counter()
     with anyio.move_on_after(wait_s):
         while True:

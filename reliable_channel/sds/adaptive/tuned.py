@@ -13,7 +13,7 @@ from ..message import HistoryEntry, Message
 from ..outgoing import OutgoingEntry
 from ..profile import WireProfile
 from ..receiving import Arrival, Outcome, Receiver
-from ..references.incoming import ParkedMessage
+from ..references.incoming import ArrivedMessage, ParkedMessage
 from ..search import ReferenceSearch
 from ..sending import Sender
 from ..state import ChannelState, Setup, Timing
@@ -59,9 +59,9 @@ class TunedDelivery(Delivery):
         super().__init__(state)
         self._frontier, self._refers_first = state.frontier, state.refers_first
 
-    def _log(self, parked: ParkedMessage) -> None:
-        super()._log(parked)
-        message_id = parked.message.message_id
+    def _log(self, arrived: ArrivedMessage) -> None:
+        super()._log(arrived)
+        message_id = arrived.message.message_id
         self._frontier.logged(message_id)
         self._refers_first.pop(message_id, None)
 

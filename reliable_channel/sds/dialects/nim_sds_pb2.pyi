@@ -7,185 +7,185 @@ are empty and requires some. Ids are bytes: nim-sds does not ask for UTF-8.
 Generated code: reliable_channel/sds/dialects/nim_sds_pb2.py (`make proto`).
 """
 
-from collections import abc as _abc
-from google.protobuf import descriptor as _descriptor
-from google.protobuf import message as _message
-from google.protobuf.internal import containers as _containers
-import builtins as _builtins
+import builtins
+import collections.abc
+import google.protobuf.descriptor
+import google.protobuf.internal.containers
+import google.protobuf.message
 import sys
-import typing as _typing
+import typing
 
 if sys.version_info >= (3, 10):
-    from typing import TypeAlias as _TypeAlias
+    import typing as typing_extensions
 else:
-    from typing_extensions import TypeAlias as _TypeAlias
+    import typing_extensions
 
-DESCRIPTOR: _descriptor.FileDescriptor
+DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
-@_typing.final
-class HistoryEntry(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class HistoryEntry(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    RETRIEVAL_HINT_FIELD_NUMBER: _builtins.int
-    SENDER_ID_FIELD_NUMBER: _builtins.int
-    message_id: _builtins.bytes
+    MESSAGE_ID_FIELD_NUMBER: builtins.int
+    RETRIEVAL_HINT_FIELD_NUMBER: builtins.int
+    SENDER_ID_FIELD_NUMBER: builtins.int
+    message_id: builtins.bytes
     """required"""
-    retrieval_hint: _builtins.bytes
-    sender_id: _builtins.bytes
+    retrieval_hint: builtins.bytes
+    sender_id: builtins.bytes
     def __init__(
         self,
         *,
-        message_id: _builtins.bytes | None = ...,
-        retrieval_hint: _builtins.bytes | None = ...,
-        sender_id: _builtins.bytes | None = ...,
+        message_id: builtins.bytes | None = ...,
+        retrieval_hint: builtins.bytes | None = ...,
+        sender_id: builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_message_id", b"_message_id", "_retrieval_hint", b"_retrieval_hint", "_sender_id", b"_sender_id", "message_id", b"message_id", "retrieval_hint", b"retrieval_hint", "sender_id", b"sender_id"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_message_id", b"_message_id", "_retrieval_hint", b"_retrieval_hint", "_sender_id", b"_sender_id", "message_id", b"message_id", "retrieval_hint", b"retrieval_hint", "sender_id", b"sender_id"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_message_id", b"_message_id", "_retrieval_hint", b"_retrieval_hint", "_sender_id", b"_sender_id", "message_id", b"message_id", "retrieval_hint", b"retrieval_hint", "sender_id", b"sender_id"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_message_id", b"_message_id", "_retrieval_hint", b"_retrieval_hint", "_sender_id", b"_sender_id", "message_id", b"message_id", "retrieval_hint", b"retrieval_hint", "sender_id", b"sender_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__message_id: _TypeAlias = _typing.Literal["message_id"]  # noqa: Y015
-    _WhichOneofArgType__message_id: _TypeAlias = _typing.Literal["_message_id", b"_message_id"]  # noqa: Y015
-    _WhichOneofReturnType__retrieval_hint: _TypeAlias = _typing.Literal["retrieval_hint"]  # noqa: Y015
-    _WhichOneofArgType__retrieval_hint: _TypeAlias = _typing.Literal["_retrieval_hint", b"_retrieval_hint"]  # noqa: Y015
-    _WhichOneofReturnType__sender_id: _TypeAlias = _typing.Literal["sender_id"]  # noqa: Y015
-    _WhichOneofArgType__sender_id: _TypeAlias = _typing.Literal["_sender_id", b"_sender_id"]  # noqa: Y015
-    @_typing.overload
+    _WhichOneofReturnType__message_id: typing_extensions.TypeAlias = typing.Literal["message_id"]
+    _WhichOneofArgType__message_id: typing_extensions.TypeAlias = typing.Literal["_message_id", b"_message_id"]
+    _WhichOneofReturnType__retrieval_hint: typing_extensions.TypeAlias = typing.Literal["retrieval_hint"]
+    _WhichOneofArgType__retrieval_hint: typing_extensions.TypeAlias = typing.Literal["_retrieval_hint", b"_retrieval_hint"]
+    _WhichOneofReturnType__sender_id: typing_extensions.TypeAlias = typing.Literal["sender_id"]
+    _WhichOneofArgType__sender_id: typing_extensions.TypeAlias = typing.Literal["_sender_id", b"_sender_id"]
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__message_id) -> _WhichOneofReturnType__message_id | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__retrieval_hint) -> _WhichOneofReturnType__retrieval_hint | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__sender_id) -> _WhichOneofReturnType__sender_id | None: ...
 
-Global___HistoryEntry: _TypeAlias = HistoryEntry  # noqa: Y015
+Global___HistoryEntry: typing_extensions.TypeAlias = HistoryEntry
 
-@_typing.final
-class Message(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class Message(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    LAMPORT_TIMESTAMP_FIELD_NUMBER: _builtins.int
-    CAUSAL_HISTORY_FIELD_NUMBER: _builtins.int
-    CHANNEL_ID_FIELD_NUMBER: _builtins.int
-    CONTENT_FIELD_NUMBER: _builtins.int
-    BLOOM_FILTER_FIELD_NUMBER: _builtins.int
-    SENDER_ID_FIELD_NUMBER: _builtins.int
-    REPAIR_REQUEST_FIELD_NUMBER: _builtins.int
-    SIGNATURE_FIELD_NUMBER: _builtins.int
-    message_id: _builtins.bytes
+    MESSAGE_ID_FIELD_NUMBER: builtins.int
+    LAMPORT_TIMESTAMP_FIELD_NUMBER: builtins.int
+    CAUSAL_HISTORY_FIELD_NUMBER: builtins.int
+    CHANNEL_ID_FIELD_NUMBER: builtins.int
+    CONTENT_FIELD_NUMBER: builtins.int
+    BLOOM_FILTER_FIELD_NUMBER: builtins.int
+    SENDER_ID_FIELD_NUMBER: builtins.int
+    REPAIR_REQUEST_FIELD_NUMBER: builtins.int
+    SIGNATURE_FIELD_NUMBER: builtins.int
+    message_id: builtins.bytes
     """required"""
-    lamport_timestamp: _builtins.int
+    lamport_timestamp: builtins.int
     """required; seconds, below 2^63"""
-    channel_id: _builtins.bytes
+    channel_id: builtins.bytes
     """required"""
-    content: _builtins.bytes
+    content: builtins.bytes
     """required; empty in a sync message"""
-    bloom_filter: _builtins.bytes
+    bloom_filter: builtins.bytes
     """a BloomFilter; always written"""
-    sender_id: _builtins.bytes
-    signature: _builtins.bytes
+    sender_id: builtins.bytes
+    signature: builtins.bytes
     """not of nim-sds, which skips it; see sds.proto"""
-    @_builtins.property
-    def causal_history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
-    @_builtins.property
-    def repair_request(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
+    @property
+    def causal_history(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
+    @property
+    def repair_request(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
     def __init__(
         self,
         *,
-        message_id: _builtins.bytes | None = ...,
-        lamport_timestamp: _builtins.int | None = ...,
-        causal_history: _abc.Iterable[Global___HistoryEntry] | None = ...,
-        channel_id: _builtins.bytes | None = ...,
-        content: _builtins.bytes | None = ...,
-        bloom_filter: _builtins.bytes | None = ...,
-        sender_id: _builtins.bytes | None = ...,
-        repair_request: _abc.Iterable[Global___HistoryEntry] | None = ...,
-        signature: _builtins.bytes | None = ...,
+        message_id: builtins.bytes | None = ...,
+        lamport_timestamp: builtins.int | None = ...,
+        causal_history: collections.abc.Iterable[Global___HistoryEntry] | None = ...,
+        channel_id: builtins.bytes | None = ...,
+        content: builtins.bytes | None = ...,
+        bloom_filter: builtins.bytes | None = ...,
+        sender_id: builtins.bytes | None = ...,
+        repair_request: collections.abc.Iterable[Global___HistoryEntry] | None = ...,
+        signature: builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_channel_id", b"_channel_id", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_message_id", b"_message_id", "_sender_id", b"_sender_id", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "message_id", b"message_id", "sender_id", b"sender_id", "signature", b"signature"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_channel_id", b"_channel_id", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_message_id", b"_message_id", "_sender_id", b"_sender_id", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "message_id", b"message_id", "repair_request", b"repair_request", "sender_id", b"sender_id", "signature", b"signature"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_bloom_filter", b"_bloom_filter", "_channel_id", b"_channel_id", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_message_id", b"_message_id", "_sender_id", b"_sender_id", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "message_id", b"message_id", "sender_id", b"sender_id", "signature", b"signature"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_bloom_filter", b"_bloom_filter", "_channel_id", b"_channel_id", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_message_id", b"_message_id", "_sender_id", b"_sender_id", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "message_id", b"message_id", "repair_request", b"repair_request", "sender_id", b"sender_id", "signature", b"signature"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__bloom_filter: _TypeAlias = _typing.Literal["bloom_filter"]  # noqa: Y015
-    _WhichOneofArgType__bloom_filter: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter"]  # noqa: Y015
-    _WhichOneofReturnType__channel_id: _TypeAlias = _typing.Literal["channel_id"]  # noqa: Y015
-    _WhichOneofArgType__channel_id: _TypeAlias = _typing.Literal["_channel_id", b"_channel_id"]  # noqa: Y015
-    _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
-    _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
-    _WhichOneofReturnType__lamport_timestamp: _TypeAlias = _typing.Literal["lamport_timestamp"]  # noqa: Y015
-    _WhichOneofArgType__lamport_timestamp: _TypeAlias = _typing.Literal["_lamport_timestamp", b"_lamport_timestamp"]  # noqa: Y015
-    _WhichOneofReturnType__message_id: _TypeAlias = _typing.Literal["message_id"]  # noqa: Y015
-    _WhichOneofArgType__message_id: _TypeAlias = _typing.Literal["_message_id", b"_message_id"]  # noqa: Y015
-    _WhichOneofReturnType__sender_id: _TypeAlias = _typing.Literal["sender_id"]  # noqa: Y015
-    _WhichOneofArgType__sender_id: _TypeAlias = _typing.Literal["_sender_id", b"_sender_id"]  # noqa: Y015
-    _WhichOneofReturnType__signature: _TypeAlias = _typing.Literal["signature"]  # noqa: Y015
-    _WhichOneofArgType__signature: _TypeAlias = _typing.Literal["_signature", b"_signature"]  # noqa: Y015
-    @_typing.overload
+    _WhichOneofReturnType__bloom_filter: typing_extensions.TypeAlias = typing.Literal["bloom_filter"]
+    _WhichOneofArgType__bloom_filter: typing_extensions.TypeAlias = typing.Literal["_bloom_filter", b"_bloom_filter"]
+    _WhichOneofReturnType__channel_id: typing_extensions.TypeAlias = typing.Literal["channel_id"]
+    _WhichOneofArgType__channel_id: typing_extensions.TypeAlias = typing.Literal["_channel_id", b"_channel_id"]
+    _WhichOneofReturnType__content: typing_extensions.TypeAlias = typing.Literal["content"]
+    _WhichOneofArgType__content: typing_extensions.TypeAlias = typing.Literal["_content", b"_content"]
+    _WhichOneofReturnType__lamport_timestamp: typing_extensions.TypeAlias = typing.Literal["lamport_timestamp"]
+    _WhichOneofArgType__lamport_timestamp: typing_extensions.TypeAlias = typing.Literal["_lamport_timestamp", b"_lamport_timestamp"]
+    _WhichOneofReturnType__message_id: typing_extensions.TypeAlias = typing.Literal["message_id"]
+    _WhichOneofArgType__message_id: typing_extensions.TypeAlias = typing.Literal["_message_id", b"_message_id"]
+    _WhichOneofReturnType__sender_id: typing_extensions.TypeAlias = typing.Literal["sender_id"]
+    _WhichOneofArgType__sender_id: typing_extensions.TypeAlias = typing.Literal["_sender_id", b"_sender_id"]
+    _WhichOneofReturnType__signature: typing_extensions.TypeAlias = typing.Literal["signature"]
+    _WhichOneofArgType__signature: typing_extensions.TypeAlias = typing.Literal["_signature", b"_signature"]
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__bloom_filter) -> _WhichOneofReturnType__bloom_filter | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__channel_id) -> _WhichOneofReturnType__channel_id | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__lamport_timestamp) -> _WhichOneofReturnType__lamport_timestamp | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__message_id) -> _WhichOneofReturnType__message_id | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__sender_id) -> _WhichOneofReturnType__sender_id | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__signature) -> _WhichOneofReturnType__signature | None: ...
 
-Global___Message: _TypeAlias = Message  # noqa: Y015
+Global___Message: typing_extensions.TypeAlias = Message
 
-@_typing.final
-class BloomFilter(_message.Message):
+@typing.final
+class BloomFilter(google.protobuf.message.Message):
     """All fields are required."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    WORDS_FIELD_NUMBER: _builtins.int
-    CAPACITY_FIELD_NUMBER: _builtins.int
-    ERROR_RATE_PPM_FIELD_NUMBER: _builtins.int
-    HASH_COUNT_FIELD_NUMBER: _builtins.int
-    BIT_COUNT_FIELD_NUMBER: _builtins.int
-    words: _builtins.bytes
+    WORDS_FIELD_NUMBER: builtins.int
+    CAPACITY_FIELD_NUMBER: builtins.int
+    ERROR_RATE_PPM_FIELD_NUMBER: builtins.int
+    HASH_COUNT_FIELD_NUMBER: builtins.int
+    BIT_COUNT_FIELD_NUMBER: builtins.int
+    words: builtins.bytes
     """1 + bit_count / 64 words of 64 bits, little-endian"""
-    capacity: _builtins.int
-    error_rate_ppm: _builtins.int
-    hash_count: _builtins.int
-    bit_count: _builtins.int
+    capacity: builtins.int
+    error_rate_ppm: builtins.int
+    hash_count: builtins.int
+    bit_count: builtins.int
     def __init__(
         self,
         *,
-        words: _builtins.bytes | None = ...,
-        capacity: _builtins.int | None = ...,
-        error_rate_ppm: _builtins.int | None = ...,
-        hash_count: _builtins.int | None = ...,
-        bit_count: _builtins.int | None = ...,
+        words: builtins.bytes | None = ...,
+        capacity: builtins.int | None = ...,
+        error_rate_ppm: builtins.int | None = ...,
+        hash_count: builtins.int | None = ...,
+        bit_count: builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_bit_count", b"_bit_count", "_capacity", b"_capacity", "_error_rate_ppm", b"_error_rate_ppm", "_hash_count", b"_hash_count", "_words", b"_words", "bit_count", b"bit_count", "capacity", b"capacity", "error_rate_ppm", b"error_rate_ppm", "hash_count", b"hash_count", "words", b"words"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bit_count", b"_bit_count", "_capacity", b"_capacity", "_error_rate_ppm", b"_error_rate_ppm", "_hash_count", b"_hash_count", "_words", b"_words", "bit_count", b"bit_count", "capacity", b"capacity", "error_rate_ppm", b"error_rate_ppm", "hash_count", b"hash_count", "words", b"words"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_bit_count", b"_bit_count", "_capacity", b"_capacity", "_error_rate_ppm", b"_error_rate_ppm", "_hash_count", b"_hash_count", "_words", b"_words", "bit_count", b"bit_count", "capacity", b"capacity", "error_rate_ppm", b"error_rate_ppm", "hash_count", b"hash_count", "words", b"words"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_bit_count", b"_bit_count", "_capacity", b"_capacity", "_error_rate_ppm", b"_error_rate_ppm", "_hash_count", b"_hash_count", "_words", b"_words", "bit_count", b"bit_count", "capacity", b"capacity", "error_rate_ppm", b"error_rate_ppm", "hash_count", b"hash_count", "words", b"words"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__bit_count: _TypeAlias = _typing.Literal["bit_count"]  # noqa: Y015
-    _WhichOneofArgType__bit_count: _TypeAlias = _typing.Literal["_bit_count", b"_bit_count"]  # noqa: Y015
-    _WhichOneofReturnType__capacity: _TypeAlias = _typing.Literal["capacity"]  # noqa: Y015
-    _WhichOneofArgType__capacity: _TypeAlias = _typing.Literal["_capacity", b"_capacity"]  # noqa: Y015
-    _WhichOneofReturnType__error_rate_ppm: _TypeAlias = _typing.Literal["error_rate_ppm"]  # noqa: Y015
-    _WhichOneofArgType__error_rate_ppm: _TypeAlias = _typing.Literal["_error_rate_ppm", b"_error_rate_ppm"]  # noqa: Y015
-    _WhichOneofReturnType__hash_count: _TypeAlias = _typing.Literal["hash_count"]  # noqa: Y015
-    _WhichOneofArgType__hash_count: _TypeAlias = _typing.Literal["_hash_count", b"_hash_count"]  # noqa: Y015
-    _WhichOneofReturnType__words: _TypeAlias = _typing.Literal["words"]  # noqa: Y015
-    _WhichOneofArgType__words: _TypeAlias = _typing.Literal["_words", b"_words"]  # noqa: Y015
-    @_typing.overload
+    _WhichOneofReturnType__bit_count: typing_extensions.TypeAlias = typing.Literal["bit_count"]
+    _WhichOneofArgType__bit_count: typing_extensions.TypeAlias = typing.Literal["_bit_count", b"_bit_count"]
+    _WhichOneofReturnType__capacity: typing_extensions.TypeAlias = typing.Literal["capacity"]
+    _WhichOneofArgType__capacity: typing_extensions.TypeAlias = typing.Literal["_capacity", b"_capacity"]
+    _WhichOneofReturnType__error_rate_ppm: typing_extensions.TypeAlias = typing.Literal["error_rate_ppm"]
+    _WhichOneofArgType__error_rate_ppm: typing_extensions.TypeAlias = typing.Literal["_error_rate_ppm", b"_error_rate_ppm"]
+    _WhichOneofReturnType__hash_count: typing_extensions.TypeAlias = typing.Literal["hash_count"]
+    _WhichOneofArgType__hash_count: typing_extensions.TypeAlias = typing.Literal["_hash_count", b"_hash_count"]
+    _WhichOneofReturnType__words: typing_extensions.TypeAlias = typing.Literal["words"]
+    _WhichOneofArgType__words: typing_extensions.TypeAlias = typing.Literal["_words", b"_words"]
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__bit_count) -> _WhichOneofReturnType__bit_count | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__capacity) -> _WhichOneofReturnType__capacity | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__error_rate_ppm) -> _WhichOneofReturnType__error_rate_ppm | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__hash_count) -> _WhichOneofReturnType__hash_count | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__words) -> _WhichOneofReturnType__words | None: ...
 
-Global___BloomFilter: _TypeAlias = BloomFilter  # noqa: Y015
+Global___BloomFilter: typing_extensions.TypeAlias = BloomFilter

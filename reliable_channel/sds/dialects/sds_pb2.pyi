@@ -7,192 +7,183 @@ as in LIP 109 and js-waku; an older text of the specification says int32.
 Generated code: reliable_channel/sds/dialects/sds_pb2.py (`make proto`).
 """
 
-from collections import abc as _abc
-from google.protobuf import descriptor as _descriptor
-from google.protobuf import message as _message
-from google.protobuf.internal import containers as _containers
-import builtins as _builtins
+import builtins
+import collections.abc
+import google.protobuf.descriptor
+import google.protobuf.internal.containers
+import google.protobuf.message
 import sys
-import typing as _typing
+import typing
 
-if sys.version_info >= (3, 11):
-    from typing import TypeAlias as _TypeAlias, Never as _Never
+if sys.version_info >= (3, 10):
+    import typing as typing_extensions
 else:
-    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+    import typing_extensions
 
-DESCRIPTOR: _descriptor.FileDescriptor
+DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
-@_typing.final
-class HistoryEntry(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class HistoryEntry(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    RETRIEVAL_HINT_FIELD_NUMBER: _builtins.int
-    SENDER_ID_FIELD_NUMBER: _builtins.int
-    message_id: _builtins.str
-    retrieval_hint: _builtins.bytes
-    sender_id: _builtins.str
+    MESSAGE_ID_FIELD_NUMBER: builtins.int
+    RETRIEVAL_HINT_FIELD_NUMBER: builtins.int
+    SENDER_ID_FIELD_NUMBER: builtins.int
+    message_id: builtins.str
+    retrieval_hint: builtins.bytes
+    sender_id: builtins.str
     def __init__(
         self,
         *,
-        message_id: _builtins.str = ...,
-        retrieval_hint: _builtins.bytes | None = ...,
-        sender_id: _builtins.str | None = ...,
+        message_id: builtins.str = ...,
+        retrieval_hint: builtins.bytes | None = ...,
+        sender_id: builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_retrieval_hint", b"_retrieval_hint", "_sender_id", b"_sender_id", "retrieval_hint", b"retrieval_hint", "sender_id", b"sender_id"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_retrieval_hint", b"_retrieval_hint", "_sender_id", b"_sender_id", "message_id", b"message_id", "retrieval_hint", b"retrieval_hint", "sender_id", b"sender_id"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_retrieval_hint", b"_retrieval_hint", "_sender_id", b"_sender_id", "retrieval_hint", b"retrieval_hint", "sender_id", b"sender_id"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_retrieval_hint", b"_retrieval_hint", "_sender_id", b"_sender_id", "message_id", b"message_id", "retrieval_hint", b"retrieval_hint", "sender_id", b"sender_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__retrieval_hint: _TypeAlias = _typing.Literal["retrieval_hint"]  # noqa: Y015
-    _WhichOneofArgType__retrieval_hint: _TypeAlias = _typing.Literal["_retrieval_hint", b"_retrieval_hint"]  # noqa: Y015
-    _WhichOneofReturnType__sender_id: _TypeAlias = _typing.Literal["sender_id"]  # noqa: Y015
-    _WhichOneofArgType__sender_id: _TypeAlias = _typing.Literal["_sender_id", b"_sender_id"]  # noqa: Y015
-    @_typing.overload
+    _WhichOneofReturnType__retrieval_hint: typing_extensions.TypeAlias = typing.Literal["retrieval_hint"]
+    _WhichOneofArgType__retrieval_hint: typing_extensions.TypeAlias = typing.Literal["_retrieval_hint", b"_retrieval_hint"]
+    _WhichOneofReturnType__sender_id: typing_extensions.TypeAlias = typing.Literal["sender_id"]
+    _WhichOneofArgType__sender_id: typing_extensions.TypeAlias = typing.Literal["_sender_id", b"_sender_id"]
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__retrieval_hint) -> _WhichOneofReturnType__retrieval_hint | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__sender_id) -> _WhichOneofReturnType__sender_id | None: ...
 
-Global___HistoryEntry: _TypeAlias = HistoryEntry  # noqa: Y015
+Global___HistoryEntry: typing_extensions.TypeAlias = HistoryEntry
 
-@_typing.final
-class LogRoot(_message.Message):
+@typing.final
+class LogRoot(google.protobuf.message.Message):
     """What stands in a log from second `start` up to and without second `end` of Lamport time."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    START_FIELD_NUMBER: _builtins.int
-    END_FIELD_NUMBER: _builtins.int
-    COUNT_FIELD_NUMBER: _builtins.int
-    FINGERPRINT_FIELD_NUMBER: _builtins.int
-    start: _builtins.int
-    end: _builtins.int
-    count: _builtins.int
-    fingerprint: _builtins.bytes
+    START_FIELD_NUMBER: builtins.int
+    END_FIELD_NUMBER: builtins.int
+    COUNT_FIELD_NUMBER: builtins.int
+    FINGERPRINT_FIELD_NUMBER: builtins.int
+    start: builtins.int
+    end: builtins.int
+    count: builtins.int
+    fingerprint: builtins.bytes
     """The first 16 bytes of sha256(sum of sha256("<lamport_timestamp> <message_id>") over all
     messages, modulo 2^256, as 32 bytes big-endian, then the count as 8 bytes big-endian).
     """
     def __init__(
         self,
         *,
-        start: _builtins.int = ...,
-        end: _builtins.int = ...,
-        count: _builtins.int = ...,
-        fingerprint: _builtins.bytes = ...,
+        start: builtins.int = ...,
+        end: builtins.int = ...,
+        count: builtins.int = ...,
+        fingerprint: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "end", b"end", "fingerprint", b"fingerprint", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["count", b"count", "end", b"end", "fingerprint", b"fingerprint", "start", b"start"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___LogRoot: _TypeAlias = LogRoot  # noqa: Y015
+Global___LogRoot: typing_extensions.TypeAlias = LogRoot
 
-@_typing.final
-class ListedIds(_message.Message):
+@typing.final
+class ListedIds(google.protobuf.message.Message):
     """Messages of a log, from second `start` up to and without second `end` of Lamport time: of each the
     first 8 bytes of sha256("<lamport_timestamp> <message_id>").
     """
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    START_FIELD_NUMBER: _builtins.int
-    END_FIELD_NUMBER: _builtins.int
-    HASHES_FIELD_NUMBER: _builtins.int
-    start: _builtins.int
-    end: _builtins.int
-    hashes: _builtins.bytes
+    START_FIELD_NUMBER: builtins.int
+    END_FIELD_NUMBER: builtins.int
+    HASHES_FIELD_NUMBER: builtins.int
+    start: builtins.int
+    end: builtins.int
+    hashes: builtins.bytes
     def __init__(
         self,
         *,
-        start: _builtins.int = ...,
-        end: _builtins.int = ...,
-        hashes: _builtins.bytes = ...,
+        start: builtins.int = ...,
+        end: builtins.int = ...,
+        hashes: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "hashes", b"hashes", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["end", b"end", "hashes", b"hashes", "start", b"start"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListedIds: _TypeAlias = ListedIds  # noqa: Y015
+Global___ListedIds: typing_extensions.TypeAlias = ListedIds
 
-@_typing.final
-class Reconciling(_message.Message):
+@typing.final
+class Reconciling(google.protobuf.message.Message):
     """What reconciles logs: roots of parts of the sender's log, lists of what it has in others, and
     messages as they were first broadcast.
     """
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ROOTS_FIELD_NUMBER: _builtins.int
-    LISTS_FIELD_NUMBER: _builtins.int
-    BUNDLE_FIELD_NUMBER: _builtins.int
-    PACKED_FIELD_NUMBER: _builtins.int
-    packed: _builtins.bytes
+    ROOTS_FIELD_NUMBER: builtins.int
+    LISTS_FIELD_NUMBER: builtins.int
+    BUNDLE_FIELD_NUMBER: builtins.int
+    PACKED_FIELD_NUMBER: builtins.int
+    packed: builtins.bytes
     """The same, as a `Reconciling` with `bundle` alone, compressed by zlib (RFC 1950); zeros follow
     where each message would take less than 96 bytes.
     """
-    @_builtins.property
-    def roots(self) -> _containers.RepeatedCompositeFieldContainer[Global___LogRoot]: ...
-    @_builtins.property
-    def lists(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedIds]: ...
-    @_builtins.property
-    def bundle(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
+    @property
+    def roots(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___LogRoot]: ...
+    @property
+    def lists(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___ListedIds]: ...
+    @property
+    def bundle(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
     def __init__(
         self,
         *,
-        roots: _abc.Iterable[Global___LogRoot] | None = ...,
-        lists: _abc.Iterable[Global___ListedIds] | None = ...,
-        bundle: _abc.Iterable[_builtins.bytes] | None = ...,
-        packed: _builtins.bytes = ...,
+        roots: collections.abc.Iterable[Global___LogRoot] | None = ...,
+        lists: collections.abc.Iterable[Global___ListedIds] | None = ...,
+        bundle: collections.abc.Iterable[builtins.bytes] | None = ...,
+        packed: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundle", b"bundle", "lists", b"lists", "packed", b"packed", "roots", b"roots"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["bundle", b"bundle", "lists", b"lists", "packed", b"packed", "roots", b"roots"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Reconciling: _TypeAlias = Reconciling  # noqa: Y015
+Global___Reconciling: typing_extensions.TypeAlias = Reconciling
 
-@_typing.final
-class Message(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class Message(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    SENDER_ID_FIELD_NUMBER: _builtins.int
-    MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    CHANNEL_ID_FIELD_NUMBER: _builtins.int
-    LAMPORT_TIMESTAMP_FIELD_NUMBER: _builtins.int
-    CAUSAL_HISTORY_FIELD_NUMBER: _builtins.int
-    BLOOM_FILTER_FIELD_NUMBER: _builtins.int
-    REPAIR_REQUEST_FIELD_NUMBER: _builtins.int
-    CONTENT_FIELD_NUMBER: _builtins.int
-    RECONCILING_FIELD_NUMBER: _builtins.int
-    IS_TUNED_FIELD_NUMBER: _builtins.int
-    LOG_ROOT_FIELD_NUMBER: _builtins.int
-    SIGNATURE_FIELD_NUMBER: _builtins.int
-    sender_id: _builtins.str
-    message_id: _builtins.str
-    channel_id: _builtins.str
-    lamport_timestamp: _builtins.int
-    bloom_filter: _builtins.bytes
-    content: _builtins.bytes
-    is_tuned: _builtins.bool
+    SENDER_ID_FIELD_NUMBER: builtins.int
+    MESSAGE_ID_FIELD_NUMBER: builtins.int
+    CHANNEL_ID_FIELD_NUMBER: builtins.int
+    LAMPORT_TIMESTAMP_FIELD_NUMBER: builtins.int
+    CAUSAL_HISTORY_FIELD_NUMBER: builtins.int
+    BLOOM_FILTER_FIELD_NUMBER: builtins.int
+    REPAIR_REQUEST_FIELD_NUMBER: builtins.int
+    CONTENT_FIELD_NUMBER: builtins.int
+    RECONCILING_FIELD_NUMBER: builtins.int
+    IS_TUNED_FIELD_NUMBER: builtins.int
+    LOG_ROOT_FIELD_NUMBER: builtins.int
+    SIGNATURE_FIELD_NUMBER: builtins.int
+    sender_id: builtins.str
+    message_id: builtins.str
+    channel_id: builtins.str
+    lamport_timestamp: builtins.int
+    bloom_filter: builtins.bytes
+    content: builtins.bytes
+    is_tuned: builtins.bool
     """Not of the specification: the sender tunes itself, and has a bloom filter here only since it
     hears other implementations (docs/choosing.md).
     """
-    signature: _builtins.bytes
+    signature: builtins.bytes
     """Not of the specification: a proof of `sender_id`, over all bytes of the message before this
     field, which comes last (docs/encryption.md). Peers that do not know the number skip it.
     """
-    @_builtins.property
-    def causal_history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
-    @_builtins.property
-    def repair_request(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
-    @_builtins.property
+    @property
+    def causal_history(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
+    @property
+    def repair_request(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
+    @property
     def reconciling(self) -> Global___Reconciling:
         """Not of the specification: what reconciles logs (docs/choosing.md)."""
 
-    @_builtins.property
+    @property
     def log_root(self) -> Global___LogRoot:
         """Not of the specification: what the log of a sync message's sender is compared by
         (docs/repair.md). Peers that do not know the number skip it.
@@ -201,50 +192,50 @@ class Message(_message.Message):
     def __init__(
         self,
         *,
-        sender_id: _builtins.str = ...,
-        message_id: _builtins.str = ...,
-        channel_id: _builtins.str = ...,
-        lamport_timestamp: _builtins.int | None = ...,
-        causal_history: _abc.Iterable[Global___HistoryEntry] | None = ...,
-        bloom_filter: _builtins.bytes | None = ...,
-        repair_request: _abc.Iterable[Global___HistoryEntry] | None = ...,
-        content: _builtins.bytes | None = ...,
+        sender_id: builtins.str = ...,
+        message_id: builtins.str = ...,
+        channel_id: builtins.str = ...,
+        lamport_timestamp: builtins.int | None = ...,
+        causal_history: collections.abc.Iterable[Global___HistoryEntry] | None = ...,
+        bloom_filter: builtins.bytes | None = ...,
+        repair_request: collections.abc.Iterable[Global___HistoryEntry] | None = ...,
+        content: builtins.bytes | None = ...,
         reconciling: Global___Reconciling | None = ...,
-        is_tuned: _builtins.bool | None = ...,
+        is_tuned: builtins.bool | None = ...,
         log_root: Global___LogRoot | None = ...,
-        signature: _builtins.bytes | None = ...,
+        signature: builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_is_tuned", b"_is_tuned", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_reconciling", b"_reconciling", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "content", b"content", "is_tuned", b"is_tuned", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "reconciling", b"reconciling", "signature", b"signature"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_is_tuned", b"_is_tuned", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_reconciling", b"_reconciling", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "is_tuned", b"is_tuned", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "message_id", b"message_id", "reconciling", b"reconciling", "repair_request", b"repair_request", "sender_id", b"sender_id", "signature", b"signature"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_is_tuned", b"_is_tuned", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_reconciling", b"_reconciling", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "content", b"content", "is_tuned", b"is_tuned", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "reconciling", b"reconciling", "signature", b"signature"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_is_tuned", b"_is_tuned", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_reconciling", b"_reconciling", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "is_tuned", b"is_tuned", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "message_id", b"message_id", "reconciling", b"reconciling", "repair_request", b"repair_request", "sender_id", b"sender_id", "signature", b"signature"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__bloom_filter: _TypeAlias = _typing.Literal["bloom_filter"]  # noqa: Y015
-    _WhichOneofArgType__bloom_filter: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter"]  # noqa: Y015
-    _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
-    _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
-    _WhichOneofReturnType__is_tuned: _TypeAlias = _typing.Literal["is_tuned"]  # noqa: Y015
-    _WhichOneofArgType__is_tuned: _TypeAlias = _typing.Literal["_is_tuned", b"_is_tuned"]  # noqa: Y015
-    _WhichOneofReturnType__lamport_timestamp: _TypeAlias = _typing.Literal["lamport_timestamp"]  # noqa: Y015
-    _WhichOneofArgType__lamport_timestamp: _TypeAlias = _typing.Literal["_lamport_timestamp", b"_lamport_timestamp"]  # noqa: Y015
-    _WhichOneofReturnType__log_root: _TypeAlias = _typing.Literal["log_root"]  # noqa: Y015
-    _WhichOneofArgType__log_root: _TypeAlias = _typing.Literal["_log_root", b"_log_root"]  # noqa: Y015
-    _WhichOneofReturnType__reconciling: _TypeAlias = _typing.Literal["reconciling"]  # noqa: Y015
-    _WhichOneofArgType__reconciling: _TypeAlias = _typing.Literal["_reconciling", b"_reconciling"]  # noqa: Y015
-    _WhichOneofReturnType__signature: _TypeAlias = _typing.Literal["signature"]  # noqa: Y015
-    _WhichOneofArgType__signature: _TypeAlias = _typing.Literal["_signature", b"_signature"]  # noqa: Y015
-    @_typing.overload
+    _WhichOneofReturnType__bloom_filter: typing_extensions.TypeAlias = typing.Literal["bloom_filter"]
+    _WhichOneofArgType__bloom_filter: typing_extensions.TypeAlias = typing.Literal["_bloom_filter", b"_bloom_filter"]
+    _WhichOneofReturnType__content: typing_extensions.TypeAlias = typing.Literal["content"]
+    _WhichOneofArgType__content: typing_extensions.TypeAlias = typing.Literal["_content", b"_content"]
+    _WhichOneofReturnType__is_tuned: typing_extensions.TypeAlias = typing.Literal["is_tuned"]
+    _WhichOneofArgType__is_tuned: typing_extensions.TypeAlias = typing.Literal["_is_tuned", b"_is_tuned"]
+    _WhichOneofReturnType__lamport_timestamp: typing_extensions.TypeAlias = typing.Literal["lamport_timestamp"]
+    _WhichOneofArgType__lamport_timestamp: typing_extensions.TypeAlias = typing.Literal["_lamport_timestamp", b"_lamport_timestamp"]
+    _WhichOneofReturnType__log_root: typing_extensions.TypeAlias = typing.Literal["log_root"]
+    _WhichOneofArgType__log_root: typing_extensions.TypeAlias = typing.Literal["_log_root", b"_log_root"]
+    _WhichOneofReturnType__reconciling: typing_extensions.TypeAlias = typing.Literal["reconciling"]
+    _WhichOneofArgType__reconciling: typing_extensions.TypeAlias = typing.Literal["_reconciling", b"_reconciling"]
+    _WhichOneofReturnType__signature: typing_extensions.TypeAlias = typing.Literal["signature"]
+    _WhichOneofArgType__signature: typing_extensions.TypeAlias = typing.Literal["_signature", b"_signature"]
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__bloom_filter) -> _WhichOneofReturnType__bloom_filter | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__is_tuned) -> _WhichOneofReturnType__is_tuned | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__lamport_timestamp) -> _WhichOneofReturnType__lamport_timestamp | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__log_root) -> _WhichOneofReturnType__log_root | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__reconciling) -> _WhichOneofReturnType__reconciling | None: ...
-    @_typing.overload
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__signature) -> _WhichOneofReturnType__signature | None: ...
 
-Global___Message: _TypeAlias = Message  # noqa: Y015
+Global___Message: typing_extensions.TypeAlias = Message

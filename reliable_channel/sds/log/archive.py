@@ -8,23 +8,24 @@ a message that lands deep in a log of millions costs no more than one that lands
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from ..changes import LogKey, Recorder, Row, Table
+from ..changes import LogKey, Recorder, Row, typed_table
 from .entry import LogEntry
 
 BLOCK_ENTRIES: Final = 4_096
 """Entries that are counted together, and trimmed together."""
-LOG_BLOCKS: Final = Table(
-    "log_blocks",
-    (
-        ("number", "INTEGER"),
-        ("lamport_timestamp", "INTEGER"),
-        ("message_id", "TEXT"),
-        ("entries", "INTEGER"),
-        ("content_bytes", "INTEGER"),
-    ),
-)
+
+
+class _BlockRow(NamedTuple):
+    number: int
+    lamport_timestamp: int
+    message_id: str
+    entries: int
+    content_bytes: int
+
+
+LOG_BLOCKS: Final = typed_table("log_blocks", _BlockRow)
 
 
 class LogArchive(Protocol):
@@ -133,11 +134,9 @@ class ArchiveBlocks:
     def restore(self, rows: list[Row], archive: LogArchive, end: LogKey) -> None:
         """Take the full blocks from before a restart, and look at what came after them, up to
         `end`."""
-        for row in sorted(rows, key=_row_number):
-            number, lamport_timestamp, message_id, entries, content_bytes = row
-            assert isinstance(number, int) and isinstance(lamport_timestamp, int)
-            assert isinstance(message_id, str) and isinstance(entries, int)
-            assert isinstance(content_bytes, int)
+        for number, lamport_timestamp, message_id, entries, content_bytes in sorted(
+            LOG_BLOCKS.read(rows)
+        ):
             if not self._blocks:
                 self._first_number = number
             self._blocks.append(_Block((lamport_timestamp, message_id)))
@@ -169,8 +168,3 @@ class ArchiveBlocks:
 
 def _start(block: _Block) -> LogKey:
     return block.start
-
-
-def _row_number(row: Row) -> int:
-    assert isinstance(row[0], int)
-    return row[0]

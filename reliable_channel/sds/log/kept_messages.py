@@ -5,18 +5,28 @@ group leaves the state as a whole, when its last message has left the cache.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple
 
-from ..changes import Recorder, Row, Table, Value
+from ..changes import Recorder, Row, typed_table
 from .differences import Assembled, Base, base_of, difference, restored
 
-REPAIR_CACHE: Final = Table(
-    "repair_cache", (("message_id", "TEXT"), ("number", "INTEGER"), ("data", "BLOB"))
-)
-DIFFERENCES: Final = Table(
-    "repair_cache_differences",
-    (("message_id", "TEXT"), ("number", "INTEGER"), ("base", "INTEGER"), ("data", "BLOB")),
-)
+
+class _WholeRow(NamedTuple):
+    message_id: str
+    number: int
+    data: bytes
+
+
+class _DifferenceRow(NamedTuple):
+    message_id: str
+    number: int
+    base: int | None
+    data: bytes
+
+
+REPAIR_CACHE: Final = typed_table("repair_cache", _WholeRow)
+DIFFERENCES: Final = typed_table("repair_cache_differences", _DifferenceRow)
 """`base` is the number of the message before."""
 MAX_GROUP: Final = 64
 """Messages of one group: the first one is 40 kB by default, which no other one may need longer."""
@@ -78,12 +88,10 @@ class KeptMessages:
     def restore(self, whole: Iterable[Row], differences: Iterable[Row]) -> dict[str, bytes]:
         """Begin with what was written before a restart; return the messages, the oldest first."""
         messages: dict[str, bytes] = {}
-        by_number: dict[Value, tuple[str, _Group]] = {}
-        rows: list[Row] = [(number, message_id, None, data) for message_id, number, data in whole]
-        rows += [(number, message_id, base, data) for message_id, number, base, data in differences]
-        for number, message_id, base, data in sorted(rows, key=_row_number):
-            assert isinstance(message_id, str) and isinstance(number, int)
-            assert isinstance(data, bytes)
+        by_number: dict[int, tuple[str, _Group]] = {}
+        rows = [_DifferenceRow(*row[:2], None, row.data) for row in REPAIR_CACHE.read(whole)]
+        rows += DIFFERENCES.read(differences)
+        for message_id, number, base, data in sorted(rows, key=attrgetter("number")):
             group: _Group = {}
             if base is not None:
                 base_id, group = by_number[base]
@@ -121,8 +129,3 @@ class KeptMessages:
             del self._numbers[message_id]
             is_whole = next(iter(group)) == message_id
             self._recorder.delete(REPAIR_CACHE if is_whole else DIFFERENCES, message_id)
-
-
-def _row_number(row: tuple[Value, ...]) -> int:
-    assert isinstance(row[0], int)
-    return row[0]

@@ -98,7 +98,7 @@ class MessageLog:
         order, blocks, key = self._order, self._blocks, entry.key
         if self._recorder.records:
             self._recorder.log(entry.row)
-        self.sums.add(key)
+        self.sums.change(key, 1)
         self._touch(key)
         if blocks.total and order and key < order[0]:
             return blocks.insert(entry, self._archive)
@@ -139,7 +139,7 @@ class MessageLog:
             entry = self._archive.get(message_id)
             assert entry is not None
             self._blocks.remove(entry)
-        self.sums.remove(entry.key)
+        self.sums.change(entry.key, -1)
         self._touch(entry.key)
         self._recorder.remove(message_id)
         return entry

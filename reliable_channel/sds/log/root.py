@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
-from ..changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, Table
+from ..changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, typed_table
 
 SECOND_MS: Final = 1_000
 MAX_SECONDS: Final = 5_000
@@ -26,9 +26,15 @@ SHORT_BYTES: Final = 8
 not repaired in this way, and nothing else happens."""
 _SUM_BYTES: Final = 32
 _MODULUS: Final = 1 << 8 * _SUM_BYTES
-LOG_SUMS: Final = Table(
-    "log_sums", (("second", "INTEGER"), ("messages", "INTEGER"), ("hashes", "BLOB"))
-)
+
+
+class _SumRow(NamedTuple):
+    second: int
+    messages: int
+    hashes: bytes
+
+
+LOG_SUMS: Final = typed_table("log_sums", _SumRow)
 SUMMED_FROM: Final = "summed_from"
 """The row of `CHANNEL` with the second from which on all messages are counted."""
 
@@ -93,13 +99,24 @@ class LogSums:
         self._before: list[_Sum] = [_NOTHING]
         """Of the first 0, 1, 2, … seconds together, as far as they were needed and still hold."""
 
-    def add(self, key: LogKey) -> None:
-        """A message entered the log."""
-        self._change(key, 1)
-
-    def remove(self, key: LogKey) -> None:
-        """A message was taken out."""
-        self._change(key, -1)
+    def change(self, key: LogKey, sign: int) -> None:
+        """A message entered the log (1), or was taken out (-1)."""
+        self.changes += 1
+        second = key[0] // SECOND_MS
+        if second < self.start:
+            return
+        if (sums := self._sums.get(second)) is None:
+            sums = _NOTHING
+            insort(self._seconds, second)
+        count = sums[0] + sign
+        total = (sums[1] + sign * int.from_bytes(key_hash(key))) % _MODULUS
+        self._sums[second] = count, total
+        if self._recorder.records:
+            self._recorder.put(LOG_SUMS, second, count, total.to_bytes(_SUM_BYTES))
+        if len(self._before) > 1:
+            del self._before[self._place(second) + 1 :]
+        if len(self._seconds) > self.max_seconds:
+            self.forget_until(self._seconds[self.max_seconds // 10] * SECOND_MS)
 
     def forget_until(self, lamport_timestamp: int) -> None:
         """A message with this timestamp, and older ones, are in the log no more, or not counted."""
@@ -118,9 +135,7 @@ class LogSums:
     def restore(self, rows: Sequence[Row], start: int) -> None:
         """Begin with the sums from before a restart, of the messages from second `start` on."""
         self.start = start
-        for second, count, hashes in rows:
-            assert isinstance(second, int) and isinstance(count, int)
-            assert isinstance(hashes, bytes)
+        for second, count, hashes in LOG_SUMS.read(rows):
             self._sums[second] = count, int.from_bytes(hashes)
         self._seconds = sorted(self._sums)
 
@@ -152,24 +167,6 @@ class LogSums:
         while len(before) <= place:
             count, total = self._sums[self._seconds[len(before) - 1]]
             before.append((before[-1][0] + count, before[-1][1] + total))
-
-    def _change(self, key: LogKey, sign: int) -> None:
-        self.changes += 1
-        second = key[0] // SECOND_MS
-        if second < self.start:
-            return
-        if (sums := self._sums.get(second)) is None:
-            sums = _NOTHING
-            insort(self._seconds, second)
-        count = sums[0] + sign
-        total = (sums[1] + sign * int.from_bytes(key_hash(key))) % _MODULUS
-        self._sums[second] = count, total
-        if self._recorder.records:
-            self._recorder.put(LOG_SUMS, second, count, total.to_bytes(_SUM_BYTES))
-        if len(self._before) > 1:
-            del self._before[self._place(second) + 1 :]
-        if len(self._seconds) > self.max_seconds:
-            self.forget_until(self._seconds[self.max_seconds // 10] * SECOND_MS)
 
     def _place(self, second: int) -> int:
         return bisect_left(self._seconds, second)

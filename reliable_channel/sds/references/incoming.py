@@ -8,9 +8,9 @@ dependency is parked waits for that message's delivery, not for its arrival.
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from ..changes import NO_RECORDER, LogKey, Recorder, Row, Table
+from ..changes import NO_RECORDER, LogKey, Recorder, Row, typed_table
 from ..message import HistoryEntry, Message
 from ..shares import Shares
 from ..states import OnTransition, Trigger, unchecked
@@ -23,39 +23,55 @@ wire are enough for a reference, and here it takes a string and its places in tw
 MAX_NAMED: Final = 200
 """References of a message that are named one by one when all are given up; of more only the number
 is said."""
-PARKED: Final = Table(
-    "parked_messages",
-    (
-        ("message_id", "TEXT"),
-        ("arrived_ms", "INTEGER"),
-        ("retrieval_hint", "BLOB"),
-        ("data", "BLOB"),
-    ),
-)
+
+
+class _ParkedRow(NamedTuple):
+    message_id: str
+    arrived_ms: int
+    retrieval_hint: bytes | None
+    data: bytes
+
+
+class _LostRow(NamedTuple):
+    message_id: str
+    sender_id: str | None
+    retrieval_hint: bytes | None
+
+
+class MissingRow(NamedTuple):
+    """A missing message, and the sender that referred to it first."""
+
+    message_id: str
+    sender_id: str | None
+    retrieval_hint: bytes | None
+    since_ms: int
+    referrer_id: str
+
+
+PARKED: Final = typed_table("parked_messages", _ParkedRow)
 """What each waits for follows from its causal history and the two tables below."""
-_REFERENCE: Final = (
-    ("message_id", "TEXT"),
-    ("sender_id", "TEXT"),
-    ("retrieval_hint", "BLOB"),
-    ("since_ms", "INTEGER"),
-    ("referrer_id", "TEXT"),
-)
-MISSING: Final = Table("missing_messages", _REFERENCE)
-LOST: Final = Table("lost_messages", _REFERENCE[:3])
+MISSING: Final = typed_table("missing_messages", MissingRow)
+LOST: Final = typed_table("lost_messages", _LostRow)
 
 
 @dataclass(slots=True)
-class ParkedMessage:
-    """A message that waits for others."""
+class ArrivedMessage:
+    """A message on its way to the log."""
 
     message: Message
     data: bytes
     """The message as received, for SDS-R."""
     retrieval_hint: bytes | None
+    lost: list[HistoryEntry] = field(default_factory=list)
+    """Dependencies that it does not wait for any more."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ParkedMessage(ArrivedMessage):
+    """A message that waits for others."""
+
     arrived_ms: int
     unmet: set[str]
-    lost: list[HistoryEntry] = field(default_factory=list)
-    """Dependencies that it stopped waiting for."""
     size_bytes: int = 0
     """Memory charged while it waits."""
 
@@ -80,20 +96,10 @@ def reference_row(entry: HistoryEntry) -> tuple[str, str | None, bytes | None]:
     return entry.message_id, entry.sender_id, entry.retrieval_hint
 
 
-def reference(row: Row) -> HistoryEntry:
-    """The reference that a row begins with."""
-    message_id, sender_id, retrieval_hint = row[:3]
-    assert isinstance(message_id, str)
-    assert sender_id is None or isinstance(sender_id, str)
-    assert retrieval_hint is None or isinstance(retrieval_hint, bytes)
-    return HistoryEntry(message_id, retrieval_hint, sender_id)
-
-
-def missing_entry(row: Row) -> MissingEntry:
+def missing_entry(row: MissingRow) -> MissingEntry:
     """The missing message of a row."""
-    since_ms, referrer_id = row[3:]
-    assert isinstance(since_ms, int) and isinstance(referrer_id, str)
-    return MissingEntry(reference(row), since_ms, referrer_id)
+    entry = HistoryEntry(row.message_id, row.retrieval_hint, row.sender_id)
+    return MissingEntry(entry, row.since_ms, row.referrer_id)
 
 
 class IncomingBuffer:
@@ -290,11 +296,12 @@ class IncomingBuffer:
 
     def restore_references(self, missing: Iterable[Row], lost: Iterable[Row]) -> None:
         """Begin with what was missing and lost before a restart."""
-        known = sorted(map(missing_entry, missing), key=lambda entry: entry.since_ms)
+        known = sorted(map(missing_entry, MISSING.read(missing)), key=lambda entry: entry.since_ms)
         for entry in known:
             self.missing[entry.entry.message_id] = entry
             self.references.add(entry.entry.message_id, entry.referrer_id)
-        self.lost.update((entry.message_id, entry) for entry in map(reference, lost))
+        for message_id, sender_id, retrieval_hint in LOST.read(lost):
+            self.lost[message_id] = HistoryEntry(message_id, retrieval_hint, sender_id)
 
     def restore_parked(
         self,

@@ -9,15 +9,16 @@ that one is delivered when it is found, an earlier one is dropped.
 
 from collections import OrderedDict
 from collections.abc import KeysView
+from operator import attrgetter
 from typing import Final
 
-from ..changes import CHANNEL, NO_RECORDER, Recorder, Row, Table, Tables
+from ..changes import CHANNEL, NO_RECORDER, Recorder, Table, Tables, typed_table
 from ..ids import RecentIds
 from ..message import HistoryEntry
 from ..states import OnTransition, Trigger, unchecked
-from .incoming import MISSING, MissingEntry, missing_entry
+from .incoming import MissingEntry, MissingRow, missing_entry
 
-PRESUMED: Final = Table("presumed_earlier", MISSING.columns)
+PRESUMED: Final = typed_table("presumed_earlier", MissingRow)
 HISTORIC: Final = Table("settled_earlier", (("message_id", "TEXT"),))
 
 
@@ -97,9 +98,7 @@ class Joining:
         """Take part as before a restart."""
         self.wanted_from = wanted_from
         self._presume_until_ms = presume_until_ms
-        presumed: list[Row] = sorted(
-            tables.get(PRESUMED.name, ()), key=lambda row: missing_entry(row).since_ms
-        )
-        for entry in map(missing_entry, presumed):
-            self.presumed[entry.entry.message_id] = entry
+        presumed = PRESUMED.read(tables.get(PRESUMED.name, ()))
+        for row in sorted(presumed, key=attrgetter("since_ms")):
+            self.presumed[row.message_id] = missing_entry(row)
         self.historic.restore(tables.get(HISTORIC.name, ()))

@@ -10,33 +10,36 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..agenda import Agenda, Slot
-from ..changes import NO_RECORDER, Recorder, Row, Table
+from ..changes import NO_RECORDER, Recorder, Row, typed_table
 from ..message import HistoryEntry
 from ..options import RepairOptions
-from ..references.incoming import reference, reference_row
+from ..references.incoming import reference_row
 from ..shares import in_turn
 from ..timetable import OwnedTimetable, Timetable
 from .budget import RepairBudget
 
-REPAIR_REQUESTS: Final = Table(
-    "repair_requests",
-    (
-        ("message_id", "TEXT"),
-        ("sender_id", "TEXT"),
-        ("retrieval_hint", "BLOB"),
-        ("since_ms", "INTEGER"),
-        ("attempts", "INTEGER"),
-        ("t_req_ms", "INTEGER"),
-        ("resting_since_ms", "INTEGER"),
-        ("referrer_id", "TEXT"),
-    ),
-)
-REPAIR_RESPONSES: Final = Table(
-    "repair_responses", (("message_id", "TEXT"), ("t_resp_ms", "INTEGER"))
-)
+
+class _RepairRequestRow(NamedTuple):
+    message_id: str
+    sender_id: str | None
+    retrieval_hint: bytes | None
+    since_ms: int
+    attempts: int
+    t_req_ms: int | None
+    resting_since_ms: int | None
+    referrer_id: str
+
+
+class _RepairResponseRow(NamedTuple):
+    message_id: str
+    t_resp_ms: int
+
+
+REPAIR_REQUESTS: Final = typed_table("repair_requests", _RepairRequestRow)
+REPAIR_RESPONSES: Final = typed_table("repair_responses", _RepairResponseRow)
 MAX_REST: Final = 10
 """The longest rest of a request without an answer, in units of t_max: 20 minutes by default."""
 
@@ -273,16 +276,14 @@ class OutgoingRepairBuffer:
 
     def restore(self, rows: Iterable[Row]) -> None:
         """Begin with the requests from before a restart."""
-        for row in rows:
-            since_ms, attempts, t_req_ms, resting_since_ms, referrer_id = row[3:]
-            assert isinstance(since_ms, int) and isinstance(attempts, int)
-            assert isinstance(referrer_id, str)
-            entry = reference(row)
-            self._wanted[entry.message_id] = _Wanted(entry, since_ms, referrer_id, attempts)
-            if isinstance(t_req_ms, int):
-                self._timetable.add(entry.message_id, t_req_ms, referrer_id)
-            elif isinstance(resting_since_ms, int):
-                self._resting[entry.message_id] = resting_since_ms
+        for row in REPAIR_REQUESTS.read(rows):
+            entry = HistoryEntry(row.message_id, row.retrieval_hint, row.sender_id)
+            wanted = _Wanted(entry, row.since_ms, row.referrer_id, row.attempts)
+            self._wanted[row.message_id] = wanted
+            if row.t_req_ms is not None:
+                self._timetable.add(row.message_id, row.t_req_ms, row.referrer_id)
+            elif row.resting_since_ms is not None:
+                self._resting[row.message_id] = row.resting_since_ms
 
     def _record(self, message_id: str) -> None:
         wanted = self._wanted[message_id]
@@ -370,8 +371,7 @@ class IncomingRepairBuffer:
 
     def restore(self, rows: Iterable[Row]) -> None:
         """Begin with the answers that were planned before a restart."""
-        for message_id, t_resp_ms in rows:
-            assert isinstance(message_id, str) and isinstance(t_resp_ms, int)
+        for message_id, t_resp_ms in REPAIR_RESPONSES.read(rows):
             self._timetable.add(message_id, t_resp_ms)
 
     def planned(self) -> dict[str, int]:

@@ -41,14 +41,14 @@ def _gossip(data: bytes) -> None:
         if number % 4 == 0:
             router.on_heartbeat(100 * number)
         for name in (0, 1):
-            peer = inside.peers(router)[name]
+            peer = router.peers[name]
             assert peer.outgoing_bytes <= SMALL.queue_bytes + SMALL.rpc_bytes
             assert len(peer.topics) <= SMALL.topics_by_peer + 1
         assert (
             inside.sizes(router)["_promises"] <= SMALL.promises
-            and len(inside.seen(router)) <= SMALL.seen_ids
+            and len(router.seen) <= SMALL.seen_ids
         )
-        assert inside.cache(router).size_bytes <= SMALL.cache_bytes
+        assert router.cache.size_bytes <= SMALL.cache_bytes
         assert len(router.mesh(TOPIC)) <= SMALL.mesh_high
         while router.next_event() is not None:
             pass

@@ -102,7 +102,7 @@ def _raw(data: bytes) -> None:
 def payloads() -> Iterator[bytes]:
     """What either side says of itself within the handshake."""
     for initiator, muxers in product((True, False), (MUXERS, ())):
-        yield bytes([initiator]) + _noise(initiator, muxers=muxers)._payload  # noqa: SLF001
+        yield bytes([initiator]) + _noise(initiator, muxers=muxers).payload
 
 
 def _noise(initiator: bool, muxers: tuple[str, ...] = ()) -> NoiseSession:
@@ -117,7 +117,7 @@ def _payload(data: bytes) -> None:
         return
     initiator = bool(data[0] & 1)
     hostile, honest = _noise(initiator), _noise(not initiator)
-    hostile._payload = data[1:]  # noqa: SLF001
+    hostile.payload = data[1:]
     try:
         for _ in range(2):
             honest.receive(hostile.data_to_send())
@@ -147,7 +147,7 @@ def _muxed(data: bytes) -> None:
     pair = Pair(dialler_muxers=(MUXERS[data[0] % len(MUXERS)],))
     pair.pump()
     events(pair.listener)
-    session = inside.noise(pair.dialler)
+    session = pair.dialler.noise
     for record in records(data[1:]):
         try:
             pair.listener.receive(session.encrypt(record), 0)

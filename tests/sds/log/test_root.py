@@ -12,7 +12,7 @@ KEYS = st.tuples(st.integers(0, 20_000), st.text("abc", max_size=3))
 def made(*keys: tuple[int, str]) -> LogSums:
     sums = LogSums()
     for key in keys:
-        sums.add(key)
+        sums.change(key, 1)
     return sums
 
 
@@ -39,9 +39,9 @@ def test_it_agrees_with_adding_anew(steps: list[tuple[tuple[int, str], int, int]
     sums, keys = LogSums(), set[tuple[int, str]]()
     for key, start, end in steps:
         if key in keys:
-            sums.remove(key)
+            sums.change(key, -1)
         else:
-            sums.add(key)
+            sums.change(key, 1)
         keys ^= {key}
         assert sums.root(start, end) == made(*sorted(keys)).root(start, end)
         inside = [key for key in keys if start <= key[0] // 1_000 < end]
@@ -54,7 +54,7 @@ def test_what_left_the_log_is_not_compared() -> None:
     sums.forget_until(1_500)
     assert sums.start == 2
     assert sums.root(2, 9) == made((2_000, "c")).root(2, 9)
-    sums.add((1_700, "late"))
+    sums.change((1_700, "late"), 1)
     sums.forget_until(0)
     assert sums.root(2, 9) == made((2_000, "c")).root(2, 9)
 
@@ -102,7 +102,7 @@ def test_a_restart_begins_with_the_same_sums(steps: list[tuple[tuple[int, str], 
     keys = set[tuple[int, str]]()
     for key, then in steps:
         for each in (sums, never_ends):
-            (each.remove if key in keys else each.add)(key)
+            each.change(key, -1 if key in keys else 1)
             if then == "forget":
                 each.forget_until(key[0] // 2)
         keys ^= {key}
@@ -117,14 +117,14 @@ def test_a_message_costs_one_row_however_long_the_log_is() -> None:
     disk = Disk()
     sums = LogSums(disk.recorder)
     for second in range(MAX_SECONDS - 1):
-        sums.add((second * 1_000, "m"))
+        sums.change((second * 1_000, "m"), 1)
     disk.write()
     disk.written = 0
-    sums.add((500, "late"))
+    sums.change((500, "late"), 1)
     disk.write()
     assert disk.written == 1
     # Where the oldest are given up, they leave the state as well.
     for second in range(MAX_SECONDS, 2 * MAX_SECONDS):
-        sums.add((second * 1_000, "m"))
+        sums.change((second * 1_000, "m"), 1)
     disk.write()
     assert len(disk.rows) <= MAX_SECONDS

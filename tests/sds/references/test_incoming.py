@@ -18,7 +18,7 @@ from reliable_channel.sds.references.queued import UNSEEN, Batch
 
 def parked(message_id: str, *unmet: str, lamport: int = 0, arrived_ms: int = 0) -> ParkedMessage:
     message = Message("s", message_id, "c", lamport, content=b"c")
-    return ParkedMessage(message, bytes(10), None, arrived_ms, set(unmet))
+    return ParkedMessage(message, bytes(10), None, arrived_ms=arrived_ms, unmet=set(unmet))
 
 
 def ids(messages: list[ParkedMessage]) -> list[str]:
@@ -283,7 +283,7 @@ def restarted(recorder: Recorder, *messages: ParkedMessage, known: str = "") -> 
 def arrived(message_id: str, *history: str, arrived_ms: int = 0) -> ParkedMessage:
     """A message with its causal history, of which nothing is known yet."""
     message = Message("s", message_id, "c", 0, [HistoryEntry(i) for i in history], content=b"c")
-    return ParkedMessage(message, bytes(10), None, arrived_ms, set())
+    return ParkedMessage(message, bytes(10), None, arrived_ms=arrived_ms, unmet=set())
 
 
 def test_after_a_restart_messages_wait_for_the_same() -> None:

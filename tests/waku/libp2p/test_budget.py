@@ -87,10 +87,10 @@ def test_late_frames_are_cheap_up_to_the_window_and_dear_beyond(
 
     def late(data: bytes) -> float:
         """The price of a frame."""
-        before = inside.left(muxer)
+        before = muxer.budget.left
         frame = y(DATA, 0, 1 + 2 * refused, data=data) if is_yamux else m(refused, 2, data)
         muxer.receive(frame)
-        return before - inside.left(muxer)
+        return before - muxer.budget.left
 
     assert {late(bytes(1_024)) for _ in range(WINDOW // 1_024)} == {FRAME}
     assert late(bytes(LATE_BYTES)) == FRAME
@@ -139,7 +139,7 @@ def test_a_turn_has_some_hundred_frames_and_the_next_goes_on(muxer: str) -> None
 
 def test_small_messages_of_noise_cost_as_frames_do() -> None:
     pair = connected(listener_limits=LIMITS)
-    cipher = inside.ciphers(inside.noise(pair.dialler))[0]
+    cipher = inside.ciphers(pair.dialler.noise)[0]
     sealed = b"".join(b"\0\x10" + cipher.encrypt(b"") for _ in range(1_100))
     turns = 0
     with pytest.raises(LimitExceeded, match="messages of noise"):
@@ -180,7 +180,7 @@ def test_an_own_stream_that_is_reset_before_it_left_is_never_mentioned(muxer: st
 def test_honest_rates_leave_most_of_the_budget(muxer: str) -> None:
     """500 light pushes a second, each on a stream, answered and now and then reset: for 10 s."""
     pair = connected(listener_muxers=(muxer,), dialler_muxers=(muxer,))
-    least = inside.left(pair.listener.budget)
+    least = pair.listener.budget.left
     for number in range(5_000):
         pair.now_ms = 2 * number
         stream_id = pair.dialler.open_stream(["/echo/1"], pair.now_ms)
@@ -196,7 +196,7 @@ def test_honest_rates_leave_most_of_the_budget(muxer: str) -> None:
         pair.pump()
         events(pair.dialler)
         events(pair.listener)
-        least = min(least, inside.left(pair.listener.budget))
+        least = min(least, pair.listener.budget.left)
     assert pair.listener.stream_count == 0
     assert least > 0.99 * 2 * Limits().frames_per_s
 
@@ -204,4 +204,4 @@ def test_honest_rates_leave_most_of_the_budget(muxer: str) -> None:
 def test_a_negotiation_costs_no_more_than_its_frames() -> None:
     muxer = mplex()
     muxer.receive(m(0, 0) + m(0, 2, line(MULTISTREAM)) + m(0, 2, line("/echo/1")))
-    assert inside.left(muxer) == 1_000 - 13
+    assert muxer.budget.left == 1_000 - 13

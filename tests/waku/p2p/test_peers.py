@@ -85,11 +85,11 @@ async def test_requests_are_no_reason_to_look_for_peers_once_there_is_one() -> N
     async with served(Service(), redundancy=2) as client:
         await client.light_push(MESSAGE, SHARD)
         await anyio.sleep(1)
-        begun = inside.rounds(client)
+        begun = inside.keeper(client).rounds_begun
         for _ in range(50):
             await client.light_push(MESSAGE, SHARD)
         await anyio.sleep(1)
-        assert inside.rounds(client) == begun
+        assert inside.keeper(client).rounds_begun == begun
 
 
 async def test_a_peer_that_refuses_is_left_in_peace_and_another_takes_the_message() -> None:

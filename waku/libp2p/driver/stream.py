@@ -66,7 +66,7 @@ class Stream:
         self.link = link
         self.protocol = protocol
         """What both sides agreed to speak; None until the peer has agreed."""
-        self._id = stream_id
+        self.id = stream_id
         self._unread = bytearray()
         """What was received: joined, as an object for each tiny piece would be ten times that."""
         self._consumed = 0
@@ -190,7 +190,7 @@ class Stream:
     def _consume(self, size_bytes: int) -> None:
         """Give the peer credit for the first bytes, once."""
         if size_bytes > self._consumed:
-            self.link.consumed(self._id, size_bytes - self._consumed)
+            self.link.consumed(self.id, size_bytes - self._consumed)
             self._consumed = size_bytes
 
     async def send(self, data: bytes) -> None:
@@ -201,12 +201,12 @@ class Stream:
         """
         self._raise_failure()
         connection = self.link.connection
-        connection.send(self._id, data)
+        connection.send(self.id, data)
         await self.link.flush()
-        while connection.waiting_bytes(self._id):
+        while connection.waiting_bytes(self.id):
             self._raise_failure()
             await self._change()
-            if not connection.waiting_bytes(self._id):
+            if not connection.waiting_bytes(self.id):
                 await self.link.flush()
         self._raise_failure()
 
@@ -227,18 +227,18 @@ class Stream:
             LimitExceeded, StreamClosed, ConnectionClosed: as `receive_message`.
         """
         self._raise_failure()
-        self.link.connection.send(self._id, prefixed(message))
+        self.link.connection.send(self.id, prefixed(message))
         self.end()
         return await self.receive_message(limit)
 
     def end(self) -> None:
         """Send nothing more; what waits still goes."""
-        self.link.connection.end(self._id)
+        self.link.connection.end(self.id)
         self.link.wake_writer()
 
     def reset(self) -> None:
         """Drop the stream, with all that waits on it."""
-        self.link.forget(self._id)
+        self.link.forget(self.id)
         self._unread.clear()
         self.fail(StreamClosed("this side reset the stream"))
 

@@ -123,10 +123,10 @@ class Router:
         self.next_heartbeat_ms = now_ms + self.options.heartbeat_ms
         self._random = random
         self._is_valid = is_valid
-        self._peers: dict[Peer, _Peer] = {}
+        self.peers: dict[Peer, _Peer] = {}
         self._meshes: dict[str, set[Peer]] = {}
-        self._seen = SeenIds(self.options.seen_ids, self.options.seen_ms)
-        self._cache = MessageCache(
+        self.seen = SeenIds(self.options.seen_ids, self.options.seen_ms)
+        self.cache = MessageCache(
             self.options.history, self.options.gossip_history, self.options.cache_bytes
         )
         self._promises: dict[bytes, tuple[Peer, int]] = {}
@@ -139,13 +139,13 @@ class Router:
         """Take part in a topic's mesh."""
         if topic not in self._meshes:
             self._meshes[topic] = set()
-            for peer in self._peers.values():
+            for peer in self.peers.values():
                 self._queue_control(peer, _subscription(topic, subscribe=True))
 
     def unsubscribe(self, topic: str, now_ms: int) -> None:
         for name in self._meshes.pop(topic, ()):
             self._prune(name, topic, now_ms, self.options.unsubscribe_backoff_ms)
-        for peer in self._peers.values():
+        for peer in self.peers.values():
             self._queue_control(peer, _subscription(topic, subscribe=False))
 
     def publish(self, topic: str, data: bytes, now_ms: int) -> int:
@@ -163,9 +163,9 @@ class Router:
             )
         others = self.subscribers(topic)
         identity = message_id(data)
-        if identity not in self._seen:
-            self._seen.add(identity, now_ms)
-            self._cache.add(identity, topic, data)
+        if identity not in self.seen:
+            self.seen.add(identity, now_ms)
+            self.cache.add(identity, topic, data)
             self._spread(others, topic, data)
         return len(others)
 
@@ -175,18 +175,18 @@ class Router:
 
     def subscribers(self, topic: str) -> list[Peer]:
         """The peers that are subscribed to a topic."""
-        return [name for name, peer in self._peers.items() if topic in peer.topics]
+        return [name for name, peer in self.peers.items() if topic in peer.topics]
 
     @property
     def has_subscribers(self) -> bool:
         """True if some peer has said which topics it takes."""
-        return any(peer.topics for peer in self._peers.values())
+        return any(peer.topics for peer in self.peers.values())
 
     def is_congested(self, topic: str) -> bool:
         """Whether half a queue or more waits for each peer of a topic: publish later."""
         half = self.options.queue_bytes // 2
         peers = self.subscribers(topic)
-        return bool(peers) and all(self._peers[name].outgoing_bytes >= half for name in peers)
+        return bool(peers) and all(self.peers[name].outgoing_bytes >= half for name in peers)
 
     def next_event(self) -> GossipEvent | None:
         """Return the oldest event that was not handed out yet."""
@@ -196,18 +196,18 @@ class Router:
 
     def connected(self, name: Peer) -> None:
         """Begin with a peer, which receives the own topics."""
-        peer = self._peers[name] = _Peer()
+        peer = self.peers[name] = _Peer()
         if self._meshes:
             self._queue_control(peer, _subscription(*self._meshes, subscribe=True))
 
     def gone(self, name: Peer) -> None:
-        if self._peers.pop(name, None) is not None:
+        if self.peers.pop(name, None) is not None:
             for mesh in self._meshes.values():
                 mesh.discard(name)
 
     def take_outgoing(self, name: Peer, limit_bytes: int = 65_536) -> list[bytes]:
         """Return and forget RPCs for a peer, some `limit_bytes`, at least one if there are any."""
-        peer = self._peers.get(name)
+        peer = self.peers.get(name)
         taken: list[bytes] = []
         size = 0
         while peer is not None and peer.outgoing and size < limit_bytes:
@@ -222,7 +222,7 @@ class Router:
     @property
     def waiting(self) -> list[Peer]:
         """Peers for which there are RPCs."""
-        return [name for name, peer in self._peers.items() if peer.outgoing]
+        return [name for name, peer in self.peers.items() if peer.outgoing]
 
     def receive(self, name: Peer, data: bytes, now_ms: int) -> None:
         """Take an RPC of a peer; nothing happens for one that is gone.
@@ -230,7 +230,7 @@ class Router:
         Raises:
             InvalidInput: it cannot be read.
         """
-        peer = self._peers.get(name)
+        peer = self.peers.get(name)
         if peer is None:
             return
         try:
@@ -284,13 +284,13 @@ class Router:
             return
         identity = message_id(data)
         self._forget_promise(identity)
-        if identity in self._seen:
+        if identity in self.seen:
             return
-        self._seen.add(identity, now_ms)
+        self.seen.add(identity, now_ms)
         if len(data) > self.options.message_bytes or not self._is_valid(topic, data):
             self._fault(name, peer, f"a message on {topic} that is not valid")
             return
-        self._cache.add(identity, topic, data)
+        self.cache.add(identity, topic, data)
         self._events.append(Arrived(topic, data, identity, name))
         self._spread(self._meshes[topic] - {name}, topic, data)
 
@@ -325,7 +325,7 @@ class Router:
             is_full = (
                 len(self._promises) >= options.promises or peer.promised >= options.promises_by_peer
             )
-            is_new = identity not in self._seen and identity not in self._promises
+            is_new = identity not in self.seen and identity not in self._promises
             if is_new and not is_full and len(identity) == ID_BYTES:
                 self._promises[identity] = name, now_ms + options.promise_ms
                 peer.promised += 1
@@ -341,7 +341,7 @@ class Router:
         room = max(0, options.ids_per_heartbeat - peer.want_ids)
         peer.want_ids += min(len(ids), room)
         for identity in ids[:room]:
-            kept = self._cache.get(identity)
+            kept = self.cache.get(identity)
             if kept is None or kept.sent[name] >= options.sendings:
                 continue
             if peer.want_bytes + len(kept.data) > options.wanted_bytes_per_heartbeat:
@@ -372,9 +372,9 @@ class Router:
     def on_heartbeat(self, now_ms: int) -> None:
         """Mend meshes, give ids to others, and forget what is old."""
         self.next_heartbeat_ms = now_ms + self.options.heartbeat_ms
-        self._seen.expire(now_ms)
+        self.seen.expire(now_ms)
         self._review_promises(now_ms)
-        for peer in self._peers.values():
+        for peer in self.peers.values():
             peer.have = peer.have_ids = peer.want_ids = peer.want_bytes = peer.grafts = 0
             peer.ids = peer.entries = 0
             peer.faults *= 0.5 ** (self.options.heartbeat_ms / 60_000)
@@ -384,7 +384,7 @@ class Router:
         for topic in self._meshes:
             self._gossip(topic)  # first, so that those who are grafted now get the last ids, too
             self._mend(topic, now_ms)
-        self._cache.shift()
+        self.cache.shift()
 
     def _mend(self, topic: str, now_ms: int) -> None:
         mesh, options = self._meshes[topic], self.options
@@ -392,18 +392,18 @@ class Router:
             fit = [
                 name
                 for name in self.subscribers(topic)
-                if name not in mesh and topic not in self._peers[name].backoff_until_ms
+                if name not in mesh and topic not in self.peers[name].backoff_until_ms
             ]
             for name in self._chosen(fit, options.mesh_size - len(mesh)):
                 mesh.add(name)
-                self._queue_control(self._peers[name], _graft(topic))
+                self._queue_control(self.peers[name], _graft(topic))
         elif len(mesh) > options.mesh_high:
             for name in self._chosen(sorted(mesh, key=repr), len(mesh) - options.mesh_size):
                 mesh.discard(name)
                 self._prune(name, topic, now_ms, options.prune_backoff_ms)
 
     def _gossip(self, topic: str) -> None:
-        ids = self._cache.gossip_ids(topic, self.options.ids_per_heartbeat)
+        ids = self.cache.gossip_ids(topic, self.options.ids_per_heartbeat)
         if not ids:
             return
         others = [name for name in self.subscribers(topic) if name not in self._meshes[topic]]
@@ -411,7 +411,7 @@ class Router:
         rpc.control.have.add(topic=topic, message_ids=ids)
         count = max(self.options.gossip_peers, len(others) // 4)
         for name in self._chosen(others, count):
-            self._queue_control(self._peers[name], rpc)
+            self._queue_control(self.peers[name], rpc)
 
     def _review_promises(self, now_ms: int) -> None:
         """A peer that announced a message and did not send it is at fault once a heartbeat."""
@@ -422,12 +422,12 @@ class Router:
             self._forget_promise(identity)
             broken[name] += 1
         for name in broken:
-            if (peer := self._peers.get(name)) is not None:
+            if (peer := self.peers.get(name)) is not None:
                 self._fault(name, peer, "messages that it said it has do not come")
 
     def _forget_promise(self, identity: bytes) -> None:
         name, _ = self._promises.pop(identity, (None, 0))
-        if name is not None and (peer := self._peers.get(name)) is not None:
+        if name is not None and (peer := self.peers.get(name)) is not None:
             peer.promised -= 1
 
     # Inside
@@ -436,7 +436,7 @@ class Router:
         return self._random.sample(names, max(0, min(count, len(names))))
 
     def _prune(self, name: Peer, topic: str, now_ms: int, backoff_ms: int) -> None:
-        peer = self._peers.get(name)
+        peer = self.peers.get(name)
         if peer is not None:
             self._back_off(peer, topic, now_ms, backoff_ms)
             rpc = GossipRpc()
@@ -449,7 +449,7 @@ class Router:
 
     def misbehaved(self, name: Peer, reason: str) -> None:
         """Count a fault that was noticed outside: an RPC that is too long to be read, say."""
-        if (peer := self._peers.get(name)) is not None:
+        if (peer := self.peers.get(name)) is not None:
             self._fault(name, peer, reason)
 
     def _fault(self, name: Peer, peer: _Peer, reason: str) -> None:
@@ -462,7 +462,7 @@ class Router:
         """Queue a message for peers; its bytes are made once."""
         rpc = _publication(topic, data)
         for name in names:
-            self._queue(name, self._peers[name], rpc)
+            self._queue(name, self.peers[name], rpc)
 
     def _queue(self, name: Peer, peer: _Peer, rpc: bytes) -> None:
         if peer.outgoing_bytes + len(rpc) > self.options.queue_bytes:

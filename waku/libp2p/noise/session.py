@@ -93,7 +93,7 @@ class NoiseSession:
             initiator=initiator, static=keys.static, ephemeral=keys.ephemeral
         )
         static = keys.static.public_key().public_bytes_raw()
-        self._payload = _encode_payload(identity, static, muxers)
+        self.payload = _encode_payload(identity, static, muxers)
         self._expected = expected
         self._ciphers: tuple[CipherState, CipherState] | None = None
         self._received = bytearray()
@@ -169,7 +169,7 @@ class NoiseSession:
         if self._handshake.knows_remote_static:
             self._identify(payload)
         if self._handshake.writes_next:
-            self._write(self._payload)
+            self._write(self.payload)
         if self._handshake.is_finished:
             self._ciphers = self._handshake.split()
 

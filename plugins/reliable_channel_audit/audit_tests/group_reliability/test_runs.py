@@ -10,6 +10,7 @@ from reliable_channel_audit.group_reliability.runs import Run, find_runs, measur
 
 from ..generated import write_group
 from ..planted import plant
+from ..plants import Cell, Sources
 from .samples import (
     KnownRun,
     nim_libp2p_lines,
@@ -133,3 +134,18 @@ def test_a_wrong_clock_is_corrected(tmp_path: Path) -> None:
     plant("wrong clock", paths[1], 2)
     latency = only(tmp_path).figures.latency
     assert (latency.at_ms(1) or 0) < 20_000
+
+
+@pytest.mark.parametrize(
+    "fault", ["a clock set two hours forward", "unreadable: 40 lines of others"]
+)
+def test_a_participant_whose_journal_does_not_show_it_is_left_out(
+    tmp_path: Path, fault: str
+) -> None:
+    """Otherwise a latency of two hours, or losses that there were not, would be among the rest."""
+    name = Sources(tmp_path / "sources").plant(Cell(fault, "group", True), tmp_path / "run")
+    measured = only(tmp_path / "run")
+    assert any(each.startswith(f"{name} is left out: ") for each in measured.warnings)
+    assert measured.figures.participants == 3
+    assert measured.figures.expected == measured.figures.delivered
+    assert (measured.figures.latency.at_ms(1) or 0) < 20_000

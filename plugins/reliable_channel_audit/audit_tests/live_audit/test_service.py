@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
 from pathlib import Path
 from queue import Queue
 from threading import Thread
@@ -21,6 +23,7 @@ import pytest
 
 from reliable_channel_audit.findings import SETTLE_MS
 from reliable_channel_audit.live_audit.service import Webhook, address, as_text, metrics, run
+from reliable_channel_metrics import METRICS
 
 from ..generated import EPOCH_MS, write_group
 from ..planted import plant
@@ -154,3 +157,57 @@ def test_a_finding_is_reported_once_by_processes_that_are_killed(tmp_path: Path)
             assert live.stdout.read() == ""
     lines = (out / "reports.jsonl").read_text().splitlines()
     assert [json.loads(line)["message_id"] for line in lines] == planted
+
+
+SAMPLE = re.compile(r"(?m)^(\w+)(?:\{(.*)\})? [\d.e+-]+$")
+NAME = re.compile(r"\b((?:reliable_channel|messaging_client)_[a-z_]+)\b(?:\{(.*?)\})?")
+
+
+def served(text: str) -> dict[str, set[str]]:
+    """The labels of each metric of a page."""
+    found: dict[str, set[str]] = {}
+    for name, labels in SAMPLE.findall(text):
+        found.setdefault(name, set()).update(re.findall(r"(\w+)=", labels))
+    return found
+
+
+def test_the_board_and_the_alerts_ask_for_metrics_that_are_served(tmp_path: Path) -> None:
+    paths = write_group(tmp_path / "journals")
+    lines = paths[1].read_bytes().splitlines(keepends=True)
+    paths[1].write_bytes(b"".join(lines[: len(lines) // 2]))
+    with live(tmp_path, tmp_path / "journals") as judge:
+        judge.step(EPOCH_MS + 200_000)
+        there = served(metrics(judge, None, lambda: EPOCH_MS + 200_000))
+    there |= {metric.prometheus_name: {"messaging_destination_name"} for metric in METRICS}
+    package = files("reliable_channel_audit")
+    board = json.loads(package.joinpath("grafana.json").read_text())
+    queries = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    queries += re.findall("(?m)expr: (.*)$", package.joinpath("alerts.yaml").read_text())
+    asked = [pair for query in queries for pair in NAME.findall(query)]
+    for name, labels in asked:
+        assert {*re.findall(r"(\w+)=", labels)} <= there[name.removesuffix("_bucket")]
+    own = {name for name in there if name.startswith("reliable_channel_audit_")}
+    assert own - {name for name, _ in asked} == {"reliable_channel_audit_lines_total"}
+
+
+def test_who_is_behind_and_since_when_is_a_metric(tmp_path: Path) -> None:
+    paths = write_group(tmp_path / "journals")
+    ((_, _, message_id),) = plant("missing", paths[1], 1)
+    with live(tmp_path, tmp_path / "journals") as judge:
+        now_ms = EPOCH_MS + 200_000
+        judge.step(now_ms)
+        for journal in judge.watched.values():
+            journal.is_closed = False
+        text = metrics(judge, None, lambda: now_ms)
+    ages = re.findall(r'behind_seconds\{channel="general",participant="(\w+)"\} ([\d.]+)', text)
+    accepted_ms = min(
+        line["at_ms"]
+        for path in paths
+        for line in map(json.loads, path.read_bytes().splitlines())
+        if line.get("message_id") == message_id and line["event"] == "message_logged"
+    )
+    behind_s = (now_ms - accepted_ms) / 1000
+    assert {name: float(age) for name, age in ages} == {
+        path.stem: behind_s if path == paths[1] else 0.0 for path in paths
+    }
+    assert "lost_messages 1\n" in text

@@ -12,9 +12,8 @@ import json
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -24,14 +23,12 @@ from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel_audit.columns.fast_facts import fast_facts
 from reliable_channel_audit.columns.wire import NeedsRowReader
-from reliable_channel_audit.facts import facts_of
+from reliable_channel_audit.facts import Acknowledgement, Delivery, Dispatch, facts_of
 from reliable_channel_audit.journals import DAMAGE, Participant, group_of, journal_files
 from reliable_channel_audit.lines import KNOWN
-from reliable_channel_audit.sources.fact_batches import batches_of, fact_batch
 from tests.journal_lines import json_lines
 
 from ..generated import SMALL_BLOOM, write_group
-from .tables import rows_of
 
 Table = dict[str, list[dict[str, Any]]]
 Lines = list[dict[str, Any]]
@@ -46,10 +43,11 @@ ODD_VALUES: Final[tuple[Any, ...]] = (
 
 def by_rows(participant: Participant) -> Table:
     """The facts, as the judges of rows give them."""
-    facts: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
+    facts: Table = defaultdict(list)
     for fact in facts_of(participant):
-        facts[type(fact).__name__].append(fact)
-    return rows_of(fact_batch(kind, rows) for kind, rows in facts.items())
+        if not isinstance(fact, (Delivery, Acknowledgement, Dispatch)):  # these are in the tables
+            facts[type(fact).__name__].append(fact._asdict())
+    return facts
 
 
 def by_columns(participant: Participant) -> Table | None:
@@ -58,8 +56,10 @@ def by_columns(participant: Participant) -> Table | None:
         found = fast_facts(participant)
     except (NeedsRowReader, *DAMAGE):
         return None
-    few = (fact_batch(type(each).__name__, [each]) for each in found.few)
-    return rows_of(chain(few, batches_of(found)))
+    facts: Table = defaultdict(list)
+    for fact in found.few:
+        facts[type(fact).__name__].append(fact._asdict())
+    return {kind: rows for kind, rows in facts.items() if rows}
 
 
 def compared(*paths: Path) -> list[bool]:

@@ -10,10 +10,12 @@ import sys
 import threading
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from reliable_channel_audit.audit import read_facts, verdict
 from reliable_channel_audit.session import session
+from reliable_channel_audit.tables.ingest import ingest
+from reliable_channel_audit.tables.judging import judge
 from reliable_channel_lab.sweep import digest, execute
 from reliable_channel_lab.sweep.on_spark import spark_executor
 from reliable_channel_lab.sweep.quiet import QuietRun
@@ -46,8 +48,9 @@ def main() -> None:
 
 
 def audit(spark: SparkSession, directory: str) -> str:
-    facts = read_facts(spark, [directory], partitions=TASKS)
-    return verdict(facts, [directory]).to_json()
+    with TemporaryDirectory() as facts:
+        done = ingest([directory], Path(facts), with_open=True, spark=spark, partitions=TASKS)
+        return judge(Path(facts), done.group).verdict.to_json()
 
 
 def sweep(spark: SparkSession, directory: str) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from reliable_channel_audit.schemas import FACT, FACTS, MANY
-from reliable_channel_audit.sources.fact_batches import FactBatches, rows_in
+from reliable_channel_audit.check import check
+from reliable_channel_audit.clocks import Offset
+from reliable_channel_audit.frames import Facts, facts_of
+from reliable_channel_audit.schemas import FACTS
+from reliable_channel_audit.tables.ingest import ingest
+from reliable_channel_audit.tables.judging import Judged, judge
 
 Row = tuple[str, tuple[Any, ...]]
 
@@ -29,22 +32,19 @@ def delivery(participant_id: str, at_ms: int, **values: object) -> Row:
     return fact("Delivery", participant_id, at_ms=at_ms, **{**message, **values})
 
 
-def facts(spark: SparkSession, *rows: Row) -> DataFrame:
-    collected = FactBatches()
-    batches = [batch for name, values in rows for batch in collected.add(name, values)]
-    return spark.createDataFrame(pa.Table.from_batches([*batches, *collected.rest()]), FACT)
+def facts(
+    spark: SparkSession, *rows: Row, offsets: dict[tuple[str, str], Offset] | None = None
+) -> Facts:
+    kinds: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for name, values in rows:
+        kinds[name].append(values)
+    tables = {kind: spark.createDataFrame(kinds[kind], schema) for kind, schema in FACTS.items()}
+    return Facts(spark, tables, offsets or {})
 
 
-def rows_of(batches: Iterable[pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
-    """Facts by their kind, each with its own columns."""
-    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for kind, row in ((row["fact"], row) for batch in batches for row in batch.to_pylist()):
-        names = FACTS[kind].names
-        if kind in MANY:
-            rows = rows_in(kind, row["channel_id"], row["many"], names)
-            assert rows.num_rows == row["rows"]
-            found[kind] += rows.to_pylist()
-        else:
-            values = {**row, **row["rare"][0]}
-            found[kind].append({name: values[name] for name in names})
-    return found
+def judged(spark: SparkSession, journals: Path, directory: Path) -> tuple[Facts, Judged]:
+    """The facts and the verdict of journals, which is that of `check`."""
+    done = ingest([journals], directory, with_open=True)
+    found = judge(directory, done.group)
+    assert found.verdict == check([journals])
+    return facts_of(spark, directory, found), found

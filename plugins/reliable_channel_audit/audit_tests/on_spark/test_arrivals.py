@@ -1,19 +1,14 @@
-"""Deliveries counted by way and delay: looked up in tasks, and joined by Spark, the same."""
+"""Deliveries counted by way and delay."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel_audit import arrivals as arriving
 from reliable_channel_audit.arrivals import arrivals, by_way, delay_curves, timeline
-from reliable_channel_audit.audit import read_facts
-from reliable_channel_audit.audits import in_true_time
+from reliable_channel_audit.frames import Facts, in_true_time
 
-from ..generated import write_group
 from .tables import Row, delivery, fact, facts
 
 HERE: list[Row] = [
@@ -27,21 +22,18 @@ HERE: list[Row] = [
     delivery("erin", 1_200, source="live", message_hash=b"2"),
     delivery("frank", 1_300, source="live", message_hash=b"3", missing_since_ms=1_100),
     delivery("gina", 1_500, source="live", message_hash=b"4"),
+    delivery("alice", 9_000, life=1, source="store", message_hash=b"1"),
 ]
-"""One message of alice, which came to others by every way."""
-LIVES = [
-    fact("Life", name, entries=1, log_digest="same", is_whole=True)
-    for name in ("alice", "bob", "carol", "dave", "erin", "frank", "gina")
-]
+"""One message of alice, which came to others by every way, and back to her after a restart."""
+LIVES = [fact("Life", name) for name in ("alice", "bob")]
 
 
-@pytest.fixture(scope="module", params=["looked up", "joined"])
-def here(request: pytest.FixtureRequest, spark: SparkSession) -> DataFrame:
-    """With the digests that show that alice is the only sender, and without."""
-    return facts(spark, *HERE, *(LIVES if request.param == "looked up" else ()))
+@pytest.fixture(scope="module")
+def here(spark: SparkSession) -> Facts:
+    return facts(spark, *HERE)
 
 
-def test_by_way_and_its_curve(spark: SparkSession, here: DataFrame) -> None:
+def test_by_way_and_its_curve(spark: SparkSession, here: Facts) -> None:
     counted = arrivals(here).counted
     expected = [
         ("general", "live", 2, 10, 30, 30, 30, 1, 10),
@@ -51,8 +43,8 @@ def test_by_way_and_its_curve(spark: SparkSession, here: DataFrame) -> None:
         ("general", "unknown", 1, 500, 500, 500, 500, 0, None),
     ]
     schema = (
-        "channel_id string, way string, deliveries long, p50 long, p90 long, p99 long, max long, "
-        "late long, late_p50 long"
+        "channel_id string, way string, deliveries long, p50_ms long, p90_ms long, p99_ms long, "
+        "max_ms long, late long, late_p50_ms long"
     )
     found = by_way(counted)
     assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)
@@ -79,7 +71,7 @@ def test_clocks_that_are_ahead_are_no_delay(spark: SparkSession) -> None:
         each.counted.unpersist()
 
 
-def test_a_message_in_time(here: DataFrame) -> None:
+def test_a_message_in_time(here: Facts) -> None:
     came = arrivals(here)
     assert came[1:] == (1_000, 1_000, 1)
     assert [tuple(row) for row in timeline(came.counted).collect()] == [(0, 6, 200, 496, 3)]
@@ -91,22 +83,3 @@ def test_of_no_messages_there_is_nothing(spark: SparkSession) -> None:
     assert came.end_ms < came.begin_ms
     assert came.counted.isEmpty()
     came.counted.unpersist()
-
-
-def test_both_ways_count_the_same(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of two channels with losses, whose messages have parts of time of their own."""
-    for name in ("one", "two"):
-        write_group(tmp_path / name, channel_id=name, messages=200, loss=0.3)
-    given = read_facts(spark, [tmp_path])
-    looked_up = arrivals(given)
-    monkeypatch.setattr(arriving, "MAX_LIGHT", 0)
-    monkeypatch.setattr(arriving, "ROWS_AT_ONCE", 1)
-    joined = arrivals(given)
-    assert looked_up[1:] == joined[1:]
-    assert looked_up.counted.count() > 20
-    assertDataFrameEqual(looked_up.counted, joined.counted, ignoreNullable=True)
-    for each in (looked_up, joined):
-        each.counted.unpersist()
-    given.unpersist()

@@ -5,22 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
-from collections import defaultdict
 from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from reliable_channel.runtime.journal import JOURNAL_FORMAT
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel_audit.audit import read_facts, verdict
-from reliable_channel_audit.check import check
 from reliable_channel_audit.journals import group_of, journal_files
-from reliable_channel_audit.sources import journals
-from reliable_channel_audit.verdict import Value
 from tests.journal_lines import json_lines
 
 from .. import simulated
@@ -28,7 +22,6 @@ from ..generated import SMALL_BLOOM, write_group
 from ..mutations import mutate
 from ..planted import FAULTS, plant
 from .columns_fuzzed import CODEC, by_columns, by_rows, compared, fuzzed, spoilt
-from .tables import rows_of
 
 SEEDS = range(2)
 
@@ -232,34 +225,3 @@ def test_packed_parts_are_read_on(tmp_path: Path) -> None:
     assert False in compared(tmp_path)
     part.write_bytes(gzip.compress(b"\n"))
     compared(tmp_path)
-
-
-@pytest.mark.parametrize("least", [0, journals.COLUMNS_FROM_BYTES])
-def test_a_share_has_facts_of_both_ways(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int
-) -> None:
-    """Journals of which one has a fault, read by columns where they are not too small."""
-    paths = write_group(tmp_path)
-    plant("duplicate", paths[1], 1)
-    monkeypatch.setattr(journals, "COLUMNS_FROM_BYTES", least)
-    reader = journals.FactReader([str(tmp_path)], 1, None)
-    (share,) = reader.partitions()
-    found = rows_of(reader.read(share))
-    expected: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for participant in share.group:
-        for kind, rows in by_rows(participant).items():
-            expected[kind] += rows
-    assert found.keys() == expected.keys()
-    for kind, rows in expected.items():
-        assert sorted(map(str, found[kind])) == sorted(map(str, rows)), kind
-
-
-def test_large_journals_are_judged_as_check_does(spark: SparkSession, tmp_path: Path) -> None:
-    paths = write_group(tmp_path, messages=300)
-    assert min(path.stat().st_size for path in paths) > journals.COLUMNS_FROM_BYTES
-    plant("forged id", paths[2], 1)
-    facts = read_facts(spark, [tmp_path])
-    found = verdict(facts, [tmp_path])
-    facts.unpersist()
-    assert found.value is Value.BROKEN
-    assert found == check([tmp_path])

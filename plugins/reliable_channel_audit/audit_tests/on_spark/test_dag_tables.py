@@ -9,15 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from reliable_channel_audit import dag_tables
-from reliable_channel_audit.audit import read_facts, read_said, verdict
-from reliable_channel_audit.audits import table
 from reliable_channel_audit.dag import Said, places, said_by
+from reliable_channel_audit.dag_tables import read_said
 from reliable_channel_audit.journals import group_of, journal_files
 from reliable_channel_audit.report import write_report
 from reliable_channel_audit.schemas import PLACE, SAID
 
 from ..generated import write_group
-from .tables import fact, facts
+from .tables import judged
 
 
 @pytest.fixture(scope="module")
@@ -101,45 +100,8 @@ def test_spark_and_one_process_see_one_dag(spark: SparkSession, tmp_path: Path) 
     found = dag_tables.nodes(mine).orderBy("lamport_timestamp", "message_id").collect()
     assert [tuple(row)[1:] for row in found] == places(list(said_by(group[0])))
 
-    facts = read_facts(spark, [tmp_path / "journals"])
-    page = write_report(facts, verdict(facts), tmp_path / "report", said=said)
-    facts.unpersist()
+    facts, judged_here = judged(spark, tmp_path / "journals", tmp_path / "facts")
+    page = write_report(facts, judged_here.verdict, tmp_path / "report", said=said)
     text = page.read_text()
     assert "60 messages and what they refer to" in text
     assert spark.read.parquet(str(page.with_name("dag.parquet"))).count() == 120
-
-
-def test_messages_of_a_sender_without_journal_are_in_the_dag(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """Facts have none of them, as every journal has them."""
-    path, *_ = write_group(tmp_path, messages=60)
-    path.unlink()
-    facts, said = read_facts(spark, [tmp_path]), read_said(spark, [tmp_path])
-    assert table(facts, "Said").count() < 60
-    with dag_tables.nodes_in(facts, said) as found:
-        assert found.count() == 60
-    facts.unpersist()
-
-
-def test_what_a_sender_sent_twice_is_in_the_dag_once(spark: SparkSession) -> None:
-    """It was stopped before it could note that the message was out."""
-    alike: dict[str, object] = {
-        "entries": 2,
-        "log_digest": "same",
-        "is_whole": True,
-        "impostors": 0,
-    }
-    first: dict[str, object] = {"message_id": "a", "lamport_timestamp": 1, "references": []}
-    second: dict[str, object] = {"message_id": "b", "lamport_timestamp": 2, "references": ["a"]}
-    given = facts(
-        spark,
-        fact("Life", "alice", **alike),
-        fact("Life", "bob", **alike),
-        fact("Said", "alice", sender_id="alice", at_ms=10, **first),
-        fact("Said", "alice", sender_id="alice", at_ms=30, **second),
-        fact("Said", "alice", sender_id="alice", at_ms=20, **second),
-    )
-    with dag_tables.nodes_in(given, given.limit(0)) as found:
-        rows = found.orderBy("lamport_timestamp").select("message_id", "at_ms", "references")
-        assert [tuple(row) for row in rows.collect()] == [("a", 10, 0), ("b", 20, 1)]

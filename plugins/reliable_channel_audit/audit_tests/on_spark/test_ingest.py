@@ -15,11 +15,16 @@ import typer
 from typer.testing import CliRunner
 
 from reliable_channel_audit.check import check
+from reliable_channel_audit.columns import reading
 from reliable_channel_audit.columns.gathered import gathered_part
+from reliable_channel_audit.columns.messages import Found, messages_of
+from reliable_channel_audit.columns.packing import Unpacked
+from reliable_channel_audit.facts import Delivery
 from reliable_channel_audit.journals import journal_files
 from reliable_channel_audit.plugin import register_commands
+from reliable_channel_audit.promises import Context, compare_messages
+from reliable_channel_audit.tables import comparing, layout, participants
 from reliable_channel_audit.tables import ingest as ingesting
-from reliable_channel_audit.tables import layout, participants
 from reliable_channel_audit.tables.ingest import Ingested, ingest, parts
 from reliable_channel_audit.tables.judging import Judged, judge
 from reliable_channel_audit.verdict import Value
@@ -73,6 +78,26 @@ def test_the_verdict_on_a_running_group_is_that_on_its_journals(
     same(tmp_path / "journals", tmp_path / "facts")
 
 
+@pytest.mark.parametrize("is_running", [False, True])
+def test_only_messages_that_differ_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_running: bool
+) -> None:
+    """Those of the last seconds, if the group was running."""
+    compared = list[str]()
+
+    def counting(context: Context, held: list[Delivery], *others: Any) -> Any:
+        compared.extend({each.message_id for each in held})
+        return compare_messages(context, held, *others)
+
+    write_group(tmp_path / "journals", messages=500, seed=2)
+    if is_running:
+        cut(tmp_path / "journals", 20_000)
+    monkeypatch.setattr(comparing, "compare_messages", counting)
+    _, judged = run(tmp_path / "journals", tmp_path / "facts")
+    assert judged.verdict.holds
+    assert 0 < len(compared) < judged.verdict.messages / 3 if is_running else not compared
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_the_verdict_on_simulated_groups_is_that_on_their_journals(
     tmp_path: Path, seed: int
@@ -104,6 +129,29 @@ def test_parts_are_read_once_and_the_open_file_each_time(
     done, judged = run(journals, facts)
     assert (done.added, done.known) == (0, 15)
     assert {name for name, times in opened.items() if times > 1} == {"p000.jsonl"}
+    assert judged.verdict.holds
+
+
+def test_a_message_is_decoded_once_however_many_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each copy has a hash; those of one hash are one message on the wire."""
+    journals, decoded = tmp_path / "journals", list[int]()
+    write_group(journals, participants=6, messages=200)
+
+    def counting(unpacked: Unpacked, wire: Any, *others: Any) -> Found:
+        decoded.append(len(wire))
+        return messages_of(unpacked, wire, *others)
+
+    monkeypatch.setattr(reading, "messages_of", counting)
+    _, judged = run(journals, tmp_path / "facts")
+    copies = [
+        line["message_hash"]
+        for path in journal_files([journals])
+        for line in json_lines(path)
+        if line["event"] in ("wire_in", "wire_out")
+    ]
+    assert sum(decoded) == len(set(copies)) < len(copies) / 5
     assert judged.verdict.holds
 
 

@@ -80,7 +80,7 @@ class World:
                 for line in lines
                 if line.event in WATCHED
             ]
-            notices = Watch().notices(sorted(watched, key=lambda line: line[0]), 10**9)
+            notices = Watch().take(sorted(watched, key=lambda line: line[0]), 0)
             found.update((path.stem, notice.kind, notice.message_id) for notice in notices)
         return found
 

@@ -8,35 +8,37 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel_audit import audit, figures
-from reliable_channel_audit.audit import read_facts, verdict
+from reliable_channel_audit import figures
 from reliable_channel_audit.check import check
-from reliable_channel_audit.page import TIMES
+from reliable_channel_audit.clocks import clock_offsets
+from reliable_channel_audit.evidence import evidence
+from reliable_channel_audit.frames import Facts
+from reliable_channel_audit.journals import group_of, journal_files
+from reliable_channel_audit.page import title_of
 from reliable_channel_audit.report import FIGURES, write_report
 
 from ..generated import write_group
 from ..planted import plant
 from ..test_clocks import OFFSETS, lags
-from .tables import delivery, fact, facts
+from .tables import delivery, fact, facts, judged
 
 
 def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     path = write_group(tmp_path / "journals")[1]
     ((_, _, message_id),) = plant("missing", path, seed=1)
-    facts = read_facts(spark, [tmp_path / "journals"])
-    judged = verdict(facts)
-    evidence = audit.evidence(spark, judged, [tmp_path / "journals"])
+    facts, judged_here = judged(spark, tmp_path / "journals", tmp_path / "facts")
+    group = group_of(journal_files([tmp_path / "journals"])).participants
+    shown = evidence(group, judged_here.verdict, [tmp_path / "journals"])
     page = write_report(
         facts,
-        judged,
+        judged_here.verdict,
         tmp_path / "report",
         paths=[tmp_path / "journals"],
-        evidence=evidence,
+        evidence=shown,
     )
-    facts.unpersist()
 
     text = page.read_text()
     assert "Broken promises" in text
@@ -45,17 +47,23 @@ def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     assert not re.search(r"<script|<link|src=|@import|url\(http", text)
     for figure in FIGURES:
         rows = pq.read_table(page.with_name(f"{figure.name}.parquet"))
-        heads = [TIMES.get(name, name).replace("_", " ") for name in rows.column_names]
-        assert all(f">{head}</th>" in text for head in heads if rows.num_rows)
+        told = {name for row in rows.to_pylist() for name, value in row.items() if value}
+        assert all(f">{title_of(name)}</th>" in text for name in told - {"channel_id"})
     found = json.loads(page.with_name("report.json").read_text())
-    shown = [each.to_dict() for each in evidence]
     assert len(shown) == 1
-    assert found == json.loads(check([tmp_path / "journals"]).to_json()) | {"evidence": shown}
+    expected = json.loads(check([tmp_path / "journals"]).to_json())
+    assert found == expected | {"evidence": [each.to_dict() for each in shown]}
+    assert [each["lost"] for each in found["rates"] if each["lost"]] == [1, 1, 1]
     assert pq.read_table(page.with_name("findings.parquet")).num_rows == 1
+    hours, pairs = (
+        pq.read_table(page.with_name(f"delivery_by_{name}.parquet")) for name in ("hour", "pair")
+    )
+    assert sum(hours["lost"].to_pylist()) == sum(pairs["lost"].to_pylist()) == 1
+    assert pairs.num_rows == 12
 
 
 @pytest.fixture(scope="module")
-def copies(spark: SparkSession) -> DataFrame:
+def copies(spark: SparkSession) -> Facts:
     """One message of alice, which came to others by every way."""
     sent = [
         fact("Dispatch", "alice", message_hash=b"1", kind="content"),
@@ -73,7 +81,7 @@ def copies(spark: SparkSession) -> DataFrame:
     return facts(spark, *sent, *came)
 
 
-def test_ways(spark: SparkSession, copies: DataFrame) -> None:
+def test_ways(spark: SparkSession, copies: Facts) -> None:
     expected = [
         ("live", 10, None),
         ("retransmission", 200, None),
@@ -95,11 +103,10 @@ def test_of_a_sender_without_journal_the_first_delivery_counts(spark: SparkSessi
 
 
 def test_clocks_are_as_far_apart_as_in_one_process(spark: SparkSession) -> None:
-    rows = [fact("Lag", **each._asdict()) for each in lags(*OFFSETS)]
-    rows += [fact("Dispatch", name, message_hash=b"") for name in OFFSETS]
+    offsets = clock_offsets(lags(*OFFSETS))
     expected = [("general", name, offset_ms, "") for name, offset_ms in OFFSETS.items()]
     schema = "channel_id string, participant_id string, offset_ms long, why string"
-    found = figures.clocks(facts(spark, *rows)).drop("least_ms", "most_ms")
+    found = figures.clocks(facts(spark, offsets=offsets)).drop("least_ms", "most_ms")
     assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)
 
 

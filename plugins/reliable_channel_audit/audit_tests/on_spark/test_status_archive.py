@@ -10,11 +10,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from reliable_channel_audit.check import check
 from reliable_channel_status import Community, PrivateKey, Reaction
 from reliable_channel_status.testing import BotTester
 
-from .test_audit import audited
+from .tables import judged
 
 EXAMPLES = Path(__file__).parents[4] / "examples" / "status_bots"
 COMMUNITY = Community(PrivateKey(b"c" * 32).public_key)
@@ -65,6 +64,5 @@ def test_an_archive_becomes_messages_as_they_stand(spark: SparkSession, tmp_path
 
 def test_the_archivers_journal_is_judged(spark: SparkSession, tmp_path: Path) -> None:
     archived(tmp_path / "archive", tmp_path / "journals")
-    found = audited(spark, tmp_path / "journals")
-    assert found == check([tmp_path / "journals"])
-    assert not found.broken, found
+    _, found = judged(spark, tmp_path / "journals", tmp_path / "facts")
+    assert not found.verdict.broken, found

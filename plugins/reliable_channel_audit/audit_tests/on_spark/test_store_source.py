@@ -107,7 +107,7 @@ def test_options_that_are_none() -> None:
         Wanted.of({})
     with pytest.raises(ValueError, match="option partitions must be a whole number of at least 1"):
         Wanted.of({"node": "http://node", "partitions": "0"})
-    with pytest.raises(ValueError, match=r"option lag_ms must be .* not '1 minute'"):
+    with pytest.raises(ValueError, match=r"option lag_ms must be .* \(got '1 minute'\)"):
         Wanted.of({"node": "http://node", "lag_ms": "1 minute"})
 
 

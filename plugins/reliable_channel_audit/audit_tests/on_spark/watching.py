@@ -11,7 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from reliable_channel_audit.live import notices
+from reliable_channel_audit.live import notices, start
 from reliable_channel_audit.session import session
 
 from .conftest import SMALL
@@ -58,10 +58,7 @@ def main() -> None:
 def written(frame: DataFrame, out: str, name: str, *, ends: bool) -> StreamingQuery:
     writer = frame.writeStream.format("parquet").queryName(name)
     writer = writer.option("checkpointLocation", f"{out}/checkpoints/{name}")
-    writer = (
-        writer.trigger(availableNow=True) if ends else writer.trigger(processingTime="0 seconds")
-    )
-    return writer.start(f"{out}/{name}")
+    return start(writer.trigger(processingTime="0 seconds"), f"{out}/{name}", until_now=ends)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..facts import LAGS_OF_A_SENDER, MAX_LAGS, Fact, Lag, Repair, Traffic
 from ..findings import SETTLE_MS, Coverage, HeardSender
@@ -21,8 +19,8 @@ from ..log_order import Landed, LogOrder, digest_of
 from ..misbehaviour import MAX_SENDERS
 from ..reception import TAKEN
 from ..replay import BACK_MS, SPECIFIED, CaseCounts, Replay
-from .gathered import MISSING, REPAIRED, REQUESTED, Gathered, joined, parts_of
-from .messages import DIGEST_BYTES, rows_of
+from .gathered import REPAIRED, REQUESTED, Gathered, joined, parts_of
+from .messages import rows_of
 from .tables import NOT_GIVEN
 from .wire import Array, NeedsRowReader, Whole, ramps
 
@@ -33,17 +31,10 @@ Whose = tuple[str, str, int]
 
 
 class FastFacts(NamedTuple):
-    """The facts of a life."""
+    """The facts of a life of which there are few."""
 
     whose: Whose
     few: list[Fact]
-    reader: FastReader
-
-    @property
-    def many(self) -> dict[str, dict[str, pa.Array]]:
-        """Columns of facts that there may be for each message, by the name of their type; without
-        those that say whose they are."""
-        return self.reader.many()
 
 
 def fast_facts(participant: Participant, *, settle_ms: int | None = None) -> FastFacts:
@@ -71,13 +62,10 @@ def facts_of_parts(
         raise NeedsRowReader("a log of before, or contents that are cut or encrypted")
     if replay.is_in_other_time:
         raise NeedsRowReader("times in another unit")
-    reader = FastReader(life, replay, whose)
-    return FastFacts(whose, reader.few(), reader)
+    return FastFacts(whose, _FastReader(life, replay, whose).few())
 
 
-class FastReader:
-    """Looks for what is out of the ordinary in a life."""
-
+class _FastReader:
     def __init__(self, life: Gathered, replay: Replay, whose: Whose) -> None:
         self._life, self._replay, self._whose = life, replay, whose
         self._names = list(life.ids)
@@ -133,15 +121,6 @@ class FastReader:
             for each in requests.keys() | responses.keys()
         )
         return few
-
-    def many(self) -> dict[str, dict[str, pa.Array]]:
-        """Columns of the facts of which there may be one for each message."""
-        return {
-            "Delivery": self._deliveries(),
-            "Acknowledgement": self.acknowledgements(),
-            "Dispatch": self.dispatches(),
-            "Said": self._said(self._own_content()),
-        }
 
     def _references(self, places: Whole) -> tuple[Whole, Whole]:
         """What these messages of the wire refer to, and which one of `places` each is of."""
@@ -387,79 +366,6 @@ class FastReader:
             for _, message_hash, lag in sorted(found):
                 yield Lag(*self._whose, self._names[sender], message_hash, lag)
 
-    def _deliveries(self) -> dict[str, pa.Array]:
-        log, life = self._life.log, self._life
-        own = ~self._is_other
-        sources = np.full(len(log.line), -1)
-        sources[self._is_other] = life.wire.source[self._copies]
-        missing: dict[str, int] = {}
-        for noted in life.of(MISSING):
-            for each in noted.message_ids:
-                missing.setdefault(each, noted.at_ms)
-        names = pa.array(self._names, pa.string())
-        message_ids = names.take(pa.array(log.message_id))
-        since = [missing.get(each) for each in self._texts(log.message_id)] if missing else None
-        return {
-            "message_id": message_ids,
-            "sender_id": names.take(pa.array(log.sender)),
-            "lamport_timestamp": pa.array(log.lamport_timestamp),
-            "content_sha256": _binary(log.content_sha256),
-            "at_ms": pa.array(log.at_ms),
-            "first_segment_id": names.take(pa.array(log.first_segment, mask=self._is_other)),
-            "message_hash": _binary(log.message_hash, own),
-            "source": pa.array(list(life.words), pa.string()).take(pa.array(sources, mask=own)),
-            "missing_since_ms": pa.array(since, pa.int64())
-            if since is not None
-            else pa.nulls(len(log.line), pa.int64()),
-            "log_position": pa.array(self._ranks()),
-        }
-
-    def acknowledgements(self) -> dict[str, pa.Array]:
-        log, emitted = self._life.log, self._life.emitted
-        emitted_at = _places(emitted.message_id, len(self._names))
-        first = np.flatnonzero(log.first_segment == log.message_id)
-        place = emitted_at[log.message_id[first]]
-        mask = place < 0
-        at = np.concatenate([emitted.at_ms, [0]])[place]
-        source = np.concatenate([emitted.source, [0]])[place]
-        return {
-            "message_id": pa.array(list(self._texts(log.message_id[first])), pa.string()),
-            "accepted_ms": pa.array(log.at_ms[first]),
-            "acknowledged_ms": pa.array(at, mask=mask),
-            "source": pa.array(list(self._life.words), pa.string()).take(
-                pa.array(source, mask=mask)
-            ),
-        }
-
-    def dispatches(self) -> dict[str, pa.Array]:
-        wire, is_out = self._life.wire, ~self._life.wire.is_in
-        words = pa.array(list(self._life.words), pa.string())
-        return {
-            "message_hash": _binary(wire.message_hash[is_out]),
-            "kind": words.take(pa.array(wire.source[is_out])),
-            "at_ms": pa.array(wire.at_ms[is_out]),
-            "payload_bytes": pa.array(self._life.messages.total_bytes[is_out]),
-        }
-
-    def _said(self, own: Whole) -> dict[str, pa.Array]:
-        messages, log = self._life.messages, self._life.log
-        entry = self._log_at[messages.message_id[own]]
-        me = self._life.ids.get(self._whose[1], -1)
-        is_mine = (messages.sender[own] == me) & (log.sender[entry] == me)
-        own = own[is_mine & (messages.lamport_timestamp[own] >= 0)]
-        references, _ = self._references(own)
-        ends = np.cumsum(messages.reference_counts[own])
-        names = pa.array(self._names, pa.string())
-        return {
-            "message_id": names.take(pa.array(messages.message_id[own])),
-            "sender_id": names.take(pa.array(messages.sender[own])),
-            "lamport_timestamp": pa.array(messages.lamport_timestamp[own]),
-            "at_ms": pa.array(self._life.wire.at_ms[own]),
-            "references": pa.ListArray.from_arrays(
-                pa.array(np.concatenate([[0], ends]), pa.int32()), names.take(pa.array(references))
-            ),
-        }
-
 
 def _places(codes: Whole, count: int) -> Whole:
     """Where each of so many ids stands; -1 where it does not.
@@ -502,12 +408,3 @@ def _counted(codes: Whole) -> dict[int, int]:
     values, firsts, counts = np.unique(codes, return_index=True, return_counts=True)
     order = np.argsort(firsts)
     return dict(zip(values[order].tolist(), counts[order].tolist(), strict=True))
-
-
-def _binary(rows: Array, is_null: Array | None = None) -> pa.Array:
-    """The same as a column."""
-    buffer = pa.py_buffer(np.ascontiguousarray(rows))
-    found = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(DIGEST_BYTES), len(rows), [None, buffer]
-    ).cast(pa.binary())
-    return found if is_null is None else pc.if_else(pa.array(~is_null), found, None)

@@ -17,6 +17,7 @@ import numpy as np
 from ..journals import MAX_LINE_BYTES, Lives, Noted, Participant, Reading, opened_file
 from ..lines import CONTINUED, LOGGED, OPENED, WIRE_IN, ids_in, line_of
 from ..log_order import Hour, hours_of, together
+from .known import Known
 from .messages import DIGEST_BYTES, Ids, Messages, no_messages, rows_of
 from .reading import RECEIVED, Lines, blocks_of, hashed, line_ranges
 from .tables import NOT_GIVEN, Log, Wire
@@ -108,8 +109,9 @@ def parts_of(participant: Participant) -> list[Gathered]:
     return [gathered_part(Path(path), ids, words) for path in participant.paths]
 
 
-def gathered_part(path: Path, ids: Ids, words: Ids) -> Gathered:
-    """One file of a participant's journals, with ids and words as these numbers.
+def gathered_part(path: Path, ids: Ids, words: Ids, known: Known | None = None) -> Gathered:
+    """One file of a participant's journals, with ids and words as these numbers. Copies of messages
+    that are known by the same numbers are not decoded.
 
     Raises:
         NeedsRowReader: lines that are not understood here.
@@ -119,7 +121,7 @@ def gathered_part(path: Path, ids: Ids, words: Ids) -> Gathered:
     with opened_file(path) as file:
         opened = file.readline(MAX_LINE_BYTES)
         at_ms = [line_of(opened).at_ms or 0]
-        for piece in line_ranges(blocks_of(file), 1, ids):
+        for piece in line_ranges(blocks_of(file), 1, ids, known):
             if not EXTRAORDINARY.isdisjoint(piece.by_event):
                 raise NeedsRowReader("an extraordinary event")
             at_ms += piece.at_ms

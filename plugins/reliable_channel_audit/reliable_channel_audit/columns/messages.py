@@ -71,10 +71,24 @@ def no_messages() -> Messages:
     return Messages(none, none, none, digests, *(none,) * 6, [])
 
 
+class Found(NamedTuple):
+    """Messages of some lines, and what the application received."""
+
+    messages: Messages
+    contents: Array
+    """sha256 of what was received, a row of bytes each."""
+    hints: Whole
+    """Which one of the hints stands in a message."""
+    hinted: Whole
+    """In which message that is."""
+
+
 def messages_of(
-    unpacked: Unpacked, wire: Whole, received: Whole, ids: Ids
-) -> tuple[Messages, Array]:
-    """The messages of the texts `wire`, and the sha256 of the texts `received`, as rows.
+    unpacked: Unpacked, wire: Whole, received: Whole, ids: Ids, skipped: Whole | None = None
+) -> Found:
+    """The messages of the texts `wire`, and the sha256 of the texts `received`.
+
+    What `skipped` texts alone have is not looked at.
 
     Raises:
         NeedsRowReader: one that is none, is of another dialect, or has a field twice.
@@ -84,23 +98,35 @@ def messages_of(
         raise NeedsRowReader("a value on the wire")
     counts = unpacked.counts[wire]
     uses = unpacked.uses[ramps(starts[wire], counts)]
-    pieces = unpacked.pieces
-    is_used = np.zeros(len(pieces.begins), bool)
+    is_used = np.zeros(len(unpacked.sizes), bool)
     is_used[uses] = True
+    is_wanted = np.ones(len(is_used), bool)
+    if skipped is not None:
+        is_skipped = np.zeros(len(unpacked.counts), bool)
+        is_skipped[skipped] = True
+        of_skipped = np.repeat(is_skipped, unpacked.counts)
+        is_wanted[unpacked.uses[of_skipped]] = False
+        is_wanted[unpacked.uses[~of_skipped]] = True
+        values = received[unpacked.is_value[received]]
+        is_used[unpacked.uses[starts[values]]] = True
+    pieces = unpacked.decode(is_wanted)
     used, places = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[uses]
     found = fields(pieces.data, pieces.begins[used], pieces.ends[used])
     if not TAGS.issuperset(np.unique(found.tag).tolist()):
         raise NeedsRowReader("an unknown field")
     decoded = _Decoded(pieces, found, ids)
     sizes = np.bincount(
-        np.repeat(np.arange(len(wire)), counts), weights=pieces.sizes[uses], minlength=len(wire)
+        np.repeat(np.arange(len(wire)), counts), weights=unpacked.sizes[uses], minlength=len(wire)
     ).astype(np.int64)
     each = np.bincount(found.owner, minlength=len(used))
     of_each = each[places]
     rows = ramps((np.cumsum(each) - each)[places], of_each)
     owner = np.repeat(np.repeat(np.arange(len(wire)), counts), of_each)
     messages = _put_together(decoded, rows, owner, sizes)
-    return messages, _contents(unpacked, starts, received, used, each, decoded)
+    contents = _contents(unpacked, pieces, starts, received, used, each, decoded)
+    hints = decoded.hint[rows]
+    has_hint = hints >= 0
+    return Found(messages, contents, hints[has_hint], owner[has_hint])
 
 
 class _Decoded:
@@ -114,6 +140,8 @@ class _Decoded:
         self.repair_bytes = np.zeros(count, np.int64)
         self.sha256 = np.zeros((count, DIGEST_BYTES), np.uint8)
         self.hints: list[tuple[int, bytes]] = []
+        self.hint = np.full(count, -1, np.int64)
+        """Of a reference which one of the hints it has."""
         for tag in (SENDER, MESSAGE_ID, CHANNEL):
             at = np.flatnonzero(found.tag == tag)
             names = _names(self._values(at), MAX_ID_BYTES)
@@ -165,7 +193,9 @@ class _Decoded:
         if len(nameless):
             self.code[nameless] = ids[""]
         for i in np.flatnonzero(inner.tag == ENTRY_HINT).tolist():
-            self.hints.append((int(self.code[at[inner.owner[i]]]), values[i]))
+            place = at[inner.owner[i]]
+            self.hint[place] = len(self.hints)
+            self.hints.append((int(self.code[place]), values[i]))
 
     def _others(self) -> None:
         """What is not needed must be what a decoder takes."""
@@ -221,6 +251,7 @@ def _put_together(decoded: _Decoded, rows: Whole, owner: Whole, sizes: Whole) ->
 
 def _contents(
     unpacked: Unpacked,
+    pieces: Pieces,
     starts: Whole,
     received: Whole,
     used: Whole,
@@ -230,7 +261,6 @@ def _contents(
     """sha256 of what applications received: the value of a content that came, as nearly always, or
     separate bytes."""
     digests = np.zeros((len(received), DIGEST_BYTES), np.uint8)
-    pieces = unpacked.pieces
     firsts = np.cumsum(each) - each
     of_piece = unpacked.uses[starts[received]]
     is_value = unpacked.is_value[received]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import zlib
 from binascii import a2b_base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -32,15 +32,18 @@ class Pieces(NamedTuple):
     def piece(self, number: int) -> bytes:
         return self.text[int(self.begins[number]) : int(self.ends[number])]
 
-    @property
-    def sizes(self) -> Whole:
-        return self.ends - self.begins
-
 
 class Unpacked(NamedTuple):
     """What so many texts are made of."""
 
-    pieces: Pieces
+    decode: Callable[[Array], Pieces]
+    """Gives the bytes of these pieces; others are empty.
+
+    Raises:
+        NeedsRowReader: bytes that are not written as a `Packer` does.
+    """
+    sizes: Whole
+    """Of each piece."""
     uses: Whole
     """Pieces, those of the first text first."""
     counts: Whole
@@ -48,13 +51,19 @@ class Unpacked(NamedTuple):
     is_value: Array
     """Whether a text is the value of its piece, without tag and length."""
 
+    def bytes_of(self) -> Whole:
+        """How many bytes each text stands for."""
+        ends = np.cumsum(self.sizes[self.uses])[np.cumsum(self.counts) - 1]
+        return np.diff(ends, prepend=0)
+
 
 def whole(payloads: Sequence[bytes]) -> Unpacked:
     """Payloads that are not packed: a piece each."""
     sizes = np.fromiter(map(len, payloads), np.int64, len(payloads))
     pieces = _pieces(b"".join(payloads), sizes)
     one_each = np.ones(len(payloads), np.int64)
-    return Unpacked(pieces, np.arange(len(payloads)), one_each, np.zeros(len(payloads), bool))
+    numbers, none = np.arange(len(payloads)), np.zeros(len(payloads), bool)
+    return Unpacked(lambda wanted: pieces, sizes, numbers, one_each, none)
 
 
 def unpacked(texts: Sequence[str]) -> Unpacked:
@@ -83,13 +92,11 @@ def unpacked(texts: Sequence[str]) -> Unpacked:
     has_name = np.flatnonzero(names[0] < names[1])
     numbers = _numbers(data, names[0][has_name], names[1][has_name])
     table = _table(numbers, has_name)
-    if "^" in joined:
-        pieces = _with_differences(joined, data, names, values)
-    else:
-        pieces = _decoded(data, *values)
-    if not pieces.sizes.all():
+    definitions = _Definitions(joined, data, names, values)
+    if (definitions.sizes <= 0).any():
         raise NeedsRowReader("an empty piece")
-    return _resolved(_Tokens(data, begins, ends, text_of, defined), table, pieces, len(texts))
+    tokens = _Tokens(data, begins, ends, text_of, defined)
+    return _resolved(tokens, table, definitions, len(texts))
 
 
 class _Tokens(NamedTuple):
@@ -102,7 +109,7 @@ class _Tokens(NamedTuple):
     """Those that define a piece, one each."""
 
 
-def _resolved(tokens: _Tokens, table: Whole, pieces: Pieces, texts: int) -> Unpacked:
+def _resolved(tokens: _Tokens, table: Whole, definitions: _Definitions, texts: int) -> Unpacked:
     """Pieces of tokens, which are definitions, numbers, ranges or values."""
     data, begins, ends, text_of, defined = tokens
     count = len(begins)
@@ -133,7 +140,7 @@ def _resolved(tokens: _Tokens, table: Whole, pieces: Pieces, texts: int) -> Unpa
     if (uses < 0).any() or (defined[uses] > used_at).any():
         raise NeedsRowReader("refers to a line that could not be read")
     counts = np.bincount(text_of, weights=lengths, minlength=texts).astype(np.int64)
-    return Unpacked(pieces, uses, counts, is_value)
+    return Unpacked(definitions.decoded, definitions.sizes, uses, counts, is_value)
 
 
 def _table(numbers: Whole, pieces: Whole) -> Whole:
@@ -164,28 +171,76 @@ def _numbers(data: Bytes, begins: Whole, ends: Whole) -> Whole:
     return found
 
 
-def _with_differences(
-    joined: str, data: Bytes, names: tuple[Whole, Whole], values: tuple[Whole, Whole]
-) -> Pieces:
-    """The pieces of definitions some of which are differences from one before."""
-    texts = [joined[a:b] for a, b in zip(*(each.tolist() for each in values), strict=True)]
-    is_plain = np.array(["^" not in text for text in texts], bool)
-    plain = _decoded(data, values[0][is_plain], values[1][is_plain])
-    nth = (np.cumsum(is_plain) - 1).tolist()
-    parts: list[bytes | Bytes] = []
-    numbered: dict[str, int] = {}
-    for piece, (begin, end) in enumerate(zip(*(each.tolist() for each in names), strict=True)):
-        if is_plain[piece]:
-            parts.append(plain.piece(nth[piece]))
-        else:
-            base, _, packed = texts[piece].rpartition("^")
-            if base not in numbered:
-                raise NeedsRowReader("refers to a line that could not be read")
-            parts.append(_flipped(parts[numbered[base]], packed))
-        if begin < end:
-            numbered[joined[begin:end]] = piece
-    sizes = np.fromiter(map(len, parts), np.int64, len(parts))
-    return _pieces(b"".join(parts), sizes)
+class _Definitions:
+    """Pieces as they are written: whole, or as differences from one before."""
+
+    def __init__(
+        self, joined: str, data: Bytes, names: tuple[Whole, Whole], values: tuple[Whole, Whole]
+    ) -> None:
+        self._data, self._values = data, values
+        self._base: dict[int, int] = {}
+        """By piece the one before that it is a difference from."""
+        self._flips: dict[int, str] = {}
+        begins, ends = values
+        is_padded = data[ends - 1] == _EQUALS
+        self._padding = is_padded + (is_padded & (data[ends - 2] == _EQUALS)).astype(np.int64)
+        self.sizes = (ends - begins) // 4 * 3 - self._padding
+        if "^" in joined:
+            self._find_bases(joined, names)
+
+    def _find_bases(self, joined: str, names: tuple[Whole, Whole]) -> None:
+        numbered: dict[str, int] = {}
+        every = zip(*(each.tolist() for each in (*names, *self._values)), strict=True)
+        for piece, (name, name_end, begin, end) in enumerate(every):
+            if "^" in (text := joined[begin:end]):
+                base, _, self._flips[piece] = text.rpartition("^")
+                if base not in numbered:
+                    raise NeedsRowReader("refers to a line that could not be read")
+                self._base[piece] = numbered[base]
+                self.sizes[piece] = self.sizes[numbered[base]]
+            if name < name_end:
+                numbered[joined[name:name_end]] = piece
+
+    def decoded(self, wanted: Array) -> Pieces:
+        """The bytes of these pieces; others are empty."""
+        wanted = wanted.copy()
+        for piece, base in reversed(self._base.items()):
+            wanted[base] |= wanted[piece]
+        plain = wanted.copy()
+        plain[list(self._base)] = False
+        found = self._whole(np.flatnonzero(plain))
+        if not self._base:
+            return found
+        parts: list[bytes | Bytes] = []
+        for piece in range(len(wanted)):
+            if not wanted[piece]:
+                parts.append(b"")
+            elif piece in self._base:
+                parts.append(_flipped(parts[self._base[piece]], self._flips[piece]))
+            else:
+                parts.append(found.piece(piece))
+        return _pieces(b"".join(parts), np.fromiter(map(len, parts), np.int64, len(parts)))
+
+    def _whole(self, at: Whole) -> Pieces:
+        """Pieces that are no differences, all at once."""
+        begins, ends, padding = (each[at] for each in (*self._values, self._padding))
+        edges = np.zeros(len(self._data) + 1, np.int8)
+        edges[begins], edges[ends] = 1, -1
+        joined = self._data[np.cumsum(edges[:-1], dtype=np.int8).view(bool)]
+        sign = joined == _EQUALS
+        if int(sign.sum()) != int(padding.sum()) or ((ends - begins) % 4).any():
+            raise NeedsRowReader("not base64")
+        joined[sign] = _FILLED
+        try:
+            text = a2b_base64(joined.tobytes(), strict_mode=True)
+        except ValueError as error:
+            raise NeedsRowReader("not base64") from error
+        sizes = (ends - begins) // 4 * 3
+        placed = np.zeros(len(self.sizes), np.int64)
+        placed[at] = np.cumsum(sizes) - sizes
+        lengths = np.zeros(len(self.sizes), np.int64)
+        lengths[at] = sizes - padding
+        return Pieces(text, padded(text), placed, placed + lengths)
 
 
 def _flipped(base: bytes | Bytes, packed: str) -> Bytes:
@@ -198,26 +253,6 @@ def _flipped(base: bytes | Bytes, packed: str) -> Bytes:
     if len(bits) != len(base):
         raise NeedsRowReader("a difference of another length")
     return np.frombuffer(base, np.uint8) ^ np.frombuffer(bits, np.uint8)
-
-
-def _decoded(data: Bytes, begins: Whole, ends: Whole) -> Pieces:
-    """The pieces of definitions, all at once."""
-    edges = np.zeros(len(data) + 1, np.int8)
-    edges[begins], edges[ends] = 1, -1
-    joined = data[np.cumsum(edges[:-1], dtype=np.int8).view(bool)]
-    is_padded = data[ends - 1] == _EQUALS
-    padding = is_padded + (is_padded & (data[ends - 2] == _EQUALS)).astype(np.int64)
-    sign = joined == _EQUALS
-    if int(sign.sum()) != int(padding.sum()) or ((ends - begins) % 4).any():
-        raise NeedsRowReader("not base64")
-    joined[sign] = _FILLED
-    try:
-        text = a2b_base64(joined.tobytes(), strict_mode=True)
-    except ValueError as error:
-        raise NeedsRowReader("not base64") from error
-    sizes = (ends - begins) // 4 * 3
-    begins = np.cumsum(sizes) - sizes
-    return Pieces(text, padded(text), begins, begins + sizes - padding)
 
 
 def _pieces(text: bytes, sizes: Whole) -> Pieces:

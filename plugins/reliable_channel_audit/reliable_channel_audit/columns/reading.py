@@ -12,6 +12,7 @@ from reliable_channel.spi import MAX_MESSAGE_BYTES
 
 from ..journals import MAX_LINE_BYTES
 from ..lines import KNOWN, LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, all_json_of
+from .known import Known
 from .messages import Ids, Messages, messages_of
 from .packing import Unpacked, unpacked, whole
 from .wire import Array, NeedsRowReader, Whole
@@ -80,7 +81,9 @@ def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
         yield begun
 
 
-def line_ranges(blocks: Iterator[bytes], first: int, ids: Ids) -> Iterator[LineRange]:
+def line_ranges(
+    blocks: Iterator[bytes], first: int, ids: Ids, known: Known | None = None
+) -> Iterator[LineRange]:
     """The lines of a journal, cut where one is fresh; `first` is the number of the first line.
 
     Raises:
@@ -93,16 +96,16 @@ def line_ranges(blocks: Iterator[bytes], first: int, ids: Ids) -> Iterator[LineR
         for end in [place for place, row in enumerate(rows) if row.fresh]:
             waiting += rows[begin:end]
             if waiting:
-                yield _line_range(waiting, first, ids)
+                yield _line_range(waiting, first, ids, known)
             first, begin, waiting = first + len(waiting), end, []
         waiting += rows[begin:]
         if len(waiting) > MAX_RANGE:
             raise NeedsRowReader("many lines that need each other")
         if not any(row.packed is not None for row in waiting):
-            yield _line_range(waiting, first, ids)
+            yield _line_range(waiting, first, ids, known)
             first, waiting = first + len(waiting), []
     if waiting:
-        yield _line_range(waiting, first, ids)
+        yield _line_range(waiting, first, ids, known)
 
 
 def _rows(block: bytes) -> list[Json]:
@@ -137,7 +140,7 @@ def hashed(texts: Sequence[str]) -> bytes:
     return found
 
 
-def _line_range(rows: list[Json], first: int, ids: Ids) -> LineRange:
+def _line_range(rows: list[Json], first: int, ids: Ids, known: Known | None) -> LineRange:
     names, redelivered, packed, plain, at_ms = zip(*map(_COMMON, rows), strict=True)
     if any(redelivered):
         raise NeedsRowReader("received again")
@@ -159,10 +162,20 @@ def _line_range(rows: list[Json], first: int, ids: Ids) -> LineRange:
     if not carries[is_wire | is_received].all():
         raise NeedsRowReader("a line without the bytes that it is about")
     wire, received = np.flatnonzero(is_wire[carries]), np.flatnonzero(is_received[carries])
-    found = messages_of(_unpacked(packed, plain), wire, received, ids)
     places = np.flatnonzero(is_wire)
     wired = Lines(first + places, [rows[place] for place in places.tolist()])
-    return LineRange(by_event, at_ms, wired, *found)
+    texts = _unpacked(packed, plain)
+    if known is None:
+        messages, contents, *_ = messages_of(texts, wire, received, ids)
+        return LineRange(by_event, at_ms, wired, messages, contents)
+    hashes = [row.message_hash or "" for row in wired.rows]
+    at = known.places(hashes, texts.bytes_of()[wire])
+    new = at < 0
+    found = messages_of(texts, wire[new], received, ids, wire[~new])
+    messages = known.with_known(found.messages, at)
+    hashed([each for each, is_new in zip(hashes, new.tolist(), strict=True) if is_new])
+    known.add([each for each, is_new in zip(hashes, new.tolist(), strict=True) if is_new], found)
+    return LineRange(by_event, at_ms, wired, messages, found.contents)
 
 
 def _unpacked(packed: Sequence[str | None], plain: Sequence[bytes | None]) -> Unpacked:
@@ -172,8 +185,7 @@ def _unpacked(packed: Sequence[str | None], plain: Sequence[bytes | None]) -> Un
     if texts and payloads:
         raise NeedsRowReader("packed bytes beside others")
     found = unpacked(texts) if texts else whole(payloads)
-    ends = np.cumsum(found.pieces.sizes[found.uses])[np.cumsum(found.counts) - 1]
-    if (np.diff(ends, prepend=0) > MAX_MESSAGE_BYTES).any():
+    if (found.bytes_of() > MAX_MESSAGE_BYTES).any():
         raise NeedsRowReader("a long payload")
     return found
 

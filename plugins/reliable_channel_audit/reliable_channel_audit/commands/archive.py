@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def archive(
-    to: Annotated[Path, typer.Option("--to", metavar="DIRECTORY", help="Where the files go.")],
+    to: Annotated[Path, typer.Option("--to", metavar="DIRECTORY", help="Folder for the files.")],
     source: Source = None,
     form: Annotated[
         str, typer.Option("--format", help="parquet, or delta (needs `deltalake`).")
@@ -34,7 +34,9 @@ def archive(
     network: Network = None,
     channel_id: Annotated[
         str | None,
-        typer.Option("--channel-id", "--channel", metavar="ID", help="Of this channel's topic."),
+        typer.Option(
+            "--channel-id", "--channel", metavar="ID", help="Id of the channel with this topic."
+        ),
     ] = None,
     content_topic: ContentTopic = None,
     hours: Hours = None,

@@ -29,7 +29,7 @@ def compare(
         typer.Argument(help="Logs or journals: a directory for each run, or one of such."),
     ],
     settle_ms: Annotated[
-        int, typer.Option(min=0, help="What was sent so shortly before the end is not due.")
+        int, typer.Option(min=0, help="Messages of the last time span are ignored (ms).")
     ] = SETTLE_MS,
     difference: Annotated[
         bool, typer.Option("--difference", help="Show every figure of two runs, and the change.")

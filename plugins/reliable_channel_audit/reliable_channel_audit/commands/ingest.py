@@ -23,13 +23,13 @@ def register(app: typer.Typer) -> None:
 
 def ingest(
     paths: Annotated[list[Path], typer.Argument(help="Journals, or directories of them.")],
-    to: Annotated[Path, typer.Option("--to", metavar="DIRECTORY", help="Where the tables go.")],
+    to: Annotated[Path, typer.Option("--to", metavar="DIRECTORY", help="Folder for the tables.")],
     settle_ms: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="How long something may be on its way (ms); by default as long as a retry and a "
-            "repair take by the options of the participants.",
+            help="Time that a message may be on its way (ms). Default: the time of a retry and a "
+            "repair, by the options of the participants.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the run as JSON.")] = False,

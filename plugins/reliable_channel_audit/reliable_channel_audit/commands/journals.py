@@ -79,13 +79,13 @@ def journals(
         str | None, typer.Option(metavar="URL", help="Live: POST each report as JSON.")
     ] = None,
     dag: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FROM..TO",
-            help="Report: times (UTC, ISO 8601) between which the DAG is drawn; either may be "
+            help="Report: add the causal DAG, drawn between times (UTC, ISO 8601); either may be "
             "left out.",
         ),
-    ] = "..",
+    ] = None,
     master: Annotated[
         str | None, typer.Option(help=f"Report: {MASTER_HELP} The first by default.")
     ] = None,
@@ -136,7 +136,7 @@ def journals(
             paths,
             report,
             settle_ms,
-            window_ms=time_window(dag),
+            window_ms=None if dag is None else time_window(dag),
             master=master,
             remote=remote,
             conf=conf,
@@ -176,7 +176,7 @@ def _reported(
     directory: Path,
     settle_ms: int | None,
     *,
-    window_ms: tuple[int, int],
+    window_ms: tuple[int, int] | None,
     master: str | None,
     remote: str | None,
     conf: list[str] | None,

@@ -30,8 +30,8 @@ class SparkRun(NamedTuple):
     settings: dict[str, str]
     verbose: bool
     partitions: int | None
-    window_ms: tuple[int, int]
-    """Times between which the causal DAG is drawn."""
+    window_ms: tuple[int, int] | None
+    """Times between which the causal DAG is drawn, if it is."""
 
 
 def report(
@@ -47,23 +47,38 @@ def report(
             brief=is_brief,
             verbose=run.verbose,
         )
-        from ..audit import evidence, read_facts, read_said, verdict
+        from ..dag_tables import read_said
+        from ..evidence import evidence
+        from ..frames import facts_of
         from ..report import write_report
+        from ..tables.ingest import ingest
+        from ..tables.judging import judge
 
         with _progress(spark, status):
-            facts = read_facts(spark, paths, settle_ms=settle_ms, partitions=run.partitions)
-            found = verdict(facts, paths, settle_ms=settle_ms, progress=status.update)
+            kept = directory / "facts"
+            done = ingest(
+                paths,
+                kept,
+                with_open=True,
+                spark=spark if run.master or run.remote else None,
+                partitions=run.partitions,
+                progress=status.update,
+            )
+            judged = judge(
+                kept, done.group, settle_ms=settle_ms, only_group=True, progress=status.update
+            )
+            found = judged.verdict
             status.update("gathering the evidence")
-            shown = evidence(spark, found, paths, partitions=run.partitions)
-            begin_ms, end_ms = run.window_ms
+            shown = evidence(judged.participants, found, paths) if found.findings else []
+            begin_ms, end_ms = run.window_ms or (0, 0)
             page = write_report(
-                facts,
+                facts_of(spark, kept, judged),
                 found,
                 directory,
                 paths=paths,
                 evidence=shown,
                 settle_ms=settle_ms,
-                said=read_said(spark, paths, partitions=run.partitions),
+                said=read_said(spark, paths, partitions=run.partitions) if run.window_ms else None,
                 begin_ms=begin_ms,
                 end_ms=end_ms,
                 progress=status.update,

@@ -32,21 +32,22 @@ def store(
     network: Network = None,
     channel_id: Annotated[
         str | None,
-        typer.Option("--channel-id", "--channel", metavar="ID", help="Look at this channel."),
+        typer.Option("--channel-id", "--channel", metavar="ID", help="Id of the channel."),
     ] = None,
     content_topic: ContentTopic = None,
     encryption: Annotated[
-        str | None, typer.Option(metavar="URL", help="What decrypts the payloads.")
+        str | None, typer.Option(metavar="URL", help="Encryption of the payloads.")
     ] = None,
     hours: Hours = None,
     settle_ms: Annotated[
-        int, typer.Option(min=0, help="How long something may be on its way.")
+        int, typer.Option(min=0, help="Time that a message may be on its way (ms).")
     ] = SETTLE_MS,
     silent_minutes: Annotated[
-        float | None, typer.Option(min=0, help="Name senders of which longer nothing is stored.")
+        float | None,
+        typer.Option(min=0, help="Report senders without a stored message for this time."),
     ] = None,
     max_messages: Annotated[
-        int, typer.Option(min=1, help="What a sender may send in ten minutes.")
+        int, typer.Option(min=1, help="Maximum number of messages of a sender in ten minutes.")
     ] = 100,
     config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,

@@ -20,14 +20,14 @@ Source = Annotated[
     ),
 ]
 Network = Annotated[
-    str | None, typer.Option(metavar="NAME", help="A network whose nodes are asked.")
+    str | None, typer.Option(metavar="NAME", help="Named network. Its nodes are queried.")
 ]
 ContentTopic = Annotated[
-    str | None, typer.Option(metavar="TOPIC", help="Where it is not that of the channel.")
+    str | None, typer.Option(metavar="TOPIC", help="Content topic. Default: that of the channel.")
 ]
-Hours = Annotated[float | None, typer.Option(min=0, help="Only the newest so many hours.")]
+Hours = Annotated[float | None, typer.Option(min=0, help="Read only the newest hours.")]
 Config = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A TOML file with a table [channel].")
+    Path | None, typer.Option(metavar="FILE", help="TOML file with a table [channel].")
 ]
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from reliable_channel import printable
@@ -12,12 +13,14 @@ from ..lines import time_text
 
 if TYPE_CHECKING:
     from ..evidence import Evidence
-    from ..verdict import Verdict
+    from ..verdict import Rate, Verdict
 
 MAX_NAMES: Final = 10
 """So many participants without a journal are named."""
 MAX_STEPS: Final = 10
 """Of the life of a message in the evidence; the command below it shows all."""
+MAX_RATES: Final = 3
+"""So many channels, hours and pairs, the worst, are printed with their delivery rates."""
 MAX_PRINTED: Final = 3
 """Of so many findings, the worst, the evidence is printed."""
 LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
@@ -58,7 +61,7 @@ def exit_status(verdict: "Verdict") -> ExitCode:
 
 
 def tell(verdict: "Verdict") -> None:
-    """Print what a person needs to know, in a dozen lines."""
+    """Print what a person needs to know, on one screen."""
     logs = "one log" if verdict.logs == 1 else f"{verdict.logs} different logs"
     echo(
         f"{counted(verdict.participants, 'participant')}, {counted(verdict.messages, 'message')}, "
@@ -106,14 +109,36 @@ def tell(verdict: "Verdict") -> None:
 
 
 def _tell_deliveries(verdict: "Verdict") -> None:
-    """Print the delivery rate, and the participants that are behind."""
+    """Print delivery rate and latency, the worst hours and pairs, and what is behind."""
+    from ..rates import latency, percent
+
     delivered, owed = verdict.delivered
-    rate = f" ({100 * delivered / owed:.4g} %)" if owed else ""
+    rate = f" ({percent(delivered / owed)})" if owed else ""
     late = f", {verdict.on_the_way:,} on their way at the end" if verdict.on_the_way else ""
-    echo(f"delivered to others: {delivered:,} of {owed:,}{rate}, {owed - delivered:,} lost{late}")
-    for each in verdict.behind[:MAX_NAMES]:
-        lacks, since = counted(each.messages, "message"), time_text(each.since_ms)
-        echo(f"{each.participant_id} is behind by {lacks} since {since}", "yellow")
+    channels = [each for each in verdict.rates if each.hour_ms is None and each.sender_id is None]
+    hours = [each for each in verdict.rates if each.hour_ms is not None]
+    pairs = [each for each in verdict.rates if each.sender_id is not None]
+    took = latency(channels[0]) if len(channels) == 1 else ""
+    text = f"delivered to others: {delivered:,} of {owed:,}{rate}, {owed - delivered:,} lost{late}"
+    echo(f"{text}; {took}" if took else text)
+    for kind in (channels, hours, pairs):
+        for each in sorted(kind, key=lambda each: each.badness)[: MAX_RATES * (len(kind) > 1)]:
+            what = _what(each, channels)
+            of = f"{each.delivered:,} of {each.delivered + each.lost:,} ({percent(each.rate)})"
+            took = ", ".join(filter(None, (of, latency(each))))
+            echo(f"  {what}: {took}", "yellow" if each.lost else None)
+    for behind in verdict.behind[:MAX_NAMES]:
+        lacks, since = counted(behind.messages, "message"), time_text(behind.since_ms)
+        echo(f"{behind.participant_id} is behind by {lacks} since {since}", "yellow")
+
+
+def _what(rate: "Rate", channels: "Sequence[Rate]") -> str:
+    """The hour or the pair that a rate is about, and its channel if there are several."""
+    channel = [rate.channel_id] if len(channels) > 1 else []
+    if rate.hour_ms is not None:
+        return ", ".join([*channel, time_text(rate.hour_ms, "%Y-%m-%d %H:%M")])
+    pair = [f"{rate.sender_id} to {rate.receiver_id}"] if rate.sender_id is not None else []
+    return ", ".join([*channel, *pair])
 
 
 def counted(count: int, thing: str, things: str | None = None) -> str:

@@ -124,8 +124,33 @@ def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]
             ],
         ),
     ]
-    watched = list(judge.watched.values())
+    everyone = dict(judge.watched)
+    watched = list(everyone.values())
+    verdict = judge.verdict
+    since_ms = {each[:2]: each.since_ms for each in verdict.behind}
+    pages.append(
+        _family(
+            "behind_seconds",
+            "gauge",
+            "Age of the oldest message that a participant lacks; 0 without any.",
+            [
+                (
+                    {"channel": channel_id, "participant": participant_id},
+                    max(0, now_ms() - since_ms.get((channel_id, participant_id), now_ms())) / 1000,
+                )
+                for (channel_id, participant_id), each in everyone.items()
+                if not each.is_closed
+            ],
+        )
+    )
+    delivered, owed = verdict.delivered
     single = {
+        "delivered_messages": (
+            "gauge",
+            "Deliveries to others, of the messages that are judged now.",
+            delivered,
+        ),
+        "lost_messages": ("gauge", "Deliveries that failed, of the same.", owed - delivered),
         "participants": ("gauge", "Participants that have a journal.", len(watched)),
         "unacknowledged_messages": (
             "gauge",
@@ -140,7 +165,7 @@ def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]
         "without_journal": (
             "gauge",
             "Participants that were heard and have no journal.",
-            len(judge.verdict.without_journal),
+            len(verdict.without_journal),
         ),
         "withdrawn_findings_total": (
             "counter",

@@ -11,9 +11,8 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Make the formats known to a session."""
     from .archive import ArchiveSource
-    from .journals import FactSource, JournalSource, SaidSource, StepSource
+    from .journals import JournalSource, SaidSource
     from .store import StoreSource
 
-    journals = JournalSource, FactSource, SaidSource, StepSource
-    for source in (*journals, StoreSource, ArchiveSource):
+    for source in (JournalSource, SaidSource, StoreSource, ArchiveSource):
         spark.dataSource.register(source)

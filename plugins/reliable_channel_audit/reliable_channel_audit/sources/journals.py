@@ -1,5 +1,4 @@
-"""`sds_journal`: the lines of journals. `sds_facts`: what they say, a participant a unit.
-`sds_said`: messages and references. `sds_steps`: what they have of the messages of findings.
+"""`sds_journal`: the lines of journals. `sds_said`: messages and references.
 
 A partition holds whole participants, so that what needs all of one's journals needs no shuffle.
 """
@@ -10,8 +9,7 @@ import heapq
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -20,46 +18,35 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
-from reliable_channel.spi import Unpacker
-
-from ..columns.fast_facts import FastFacts, fast_facts
-from ..columns.wire import NeedsRowReader
 from ..dag import said_by
-from ..evidence import ids_of, steps_of
-from ..facts import facts_of, uncollected
-from ..findings import Finding
-from ..journals import (
-    DAMAGE,
-    PACKED,
-    Participant,
-    end_of_lines,
-    group_of,
-    journal_files,
-    lived,
-    texts,
-)
-from ..lines import Line, line_of
-from ..schemas import FACT, JOURNAL, SAID, STEP
+from ..journals import Participant, group_of, journal_files, lived
+from ..schemas import JOURNAL, SAID
 from .batches import arrow_schema, batches
-from .fact_batches import FactBatches, batches_of
+from .following import Offset, Stretch, journals_in, lines_of, read_to, stretches
 from .options import whole
 
-FRESH_BYTES = 2 * 1024 * 1024
-"""So far before a stretch is looked first for a line that needs none before it."""
 PARTITION_BYTES = 64 * 1024 * 1024
 """Of journals that one task reads, unless one participant has more: a task takes seconds then."""
 
-COLUMNS_FROM_BYTES = 128 * 1024
-"""Of a participant's journals: columns take at least 5 ms, as long as 100 deliveries take
-row by row."""
+BATCH_BYTES = 4 * PARTITION_BYTES
+"""Of journals, unpacked, that a batch of a stream has, if it has more to catch up with."""
 
 
 @dataclass
 class Participants(InputPartition):
     group: tuple[Participant, ...]
+
+
+@dataclass
+class JournalStretch(InputPartition):
+    stretch: Stretch
 
 
 class JournalReader(DataSourceReader):
@@ -89,88 +76,49 @@ class JournalReader(DataSourceReader):
         return batches(_rows(partition.group), arrow_schema(JOURNAL), weighed=[payload])
 
 
-@dataclass
-class FileRange(InputPartition):
-    """The bytes of a file between two ends of lines."""
-
-    path: str
-    begin: int
-    end: int
-
-
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what was written since, in whole lines; the offset is how far each file is read.
+    """Reads what was written since, in whole lines, across the rotation of journals; in batches of
+    some `max_bytes`."""
 
-    Packed files are finished ones: read them in a batch.
-    """
-
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], max_bytes: int = BATCH_BYTES) -> None:
         self._paths = paths
-        self._target: dict[str, int] | None = None
+        self._max_bytes = max_bytes
+        self._target: Offset | None = None
 
-    def initialOffset(self) -> dict[str, int]:
+    def initialOffset(self) -> Offset:
         return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """The most that a batch has."""
+        return ReadMaxBytes(self._max_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Stop at what is there now."""
-        self._target = self._ends()
+        self._target = read_to(journals_in(self._paths), {})
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """How far there are whole lines."""
-        return {**start, **(self._ends() if self._target is None else self._target)}
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """How far there are whole lines, within the limit."""
+        budget = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        return read_to(journals_in(self._paths), start, budget, self._target)
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[FileRange]:
-        """A share for each file that grew."""
-        return [
-            FileRange(path, start.get(path, 0), size)
-            for path, size in end.items()
-            if size > start.get(path, 0)
-        ]
+    def partitions(self, start: Offset, end: Offset) -> list[JournalStretch]:
+        """A share for each part of a journal that is to be read."""
+        journals = journals_in(self._paths)
+        return [JournalStretch(each) for each in stretches(journals, start, end)]
 
-    def read(self, partition: FileRange) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: JournalStretch) -> Iterator[pa.RecordBatch]:
         """The lines of a stretch, without number and life."""
         payload = JOURNAL.names.index("payload")
-        return batches(_rows_in(partition), arrow_schema(JOURNAL), weighed=[payload])
+        part = partition.stretch.part
+        whose = part.channel_id, part.participant_id, part.path, None, None
+        rows = ((*whose, *line) for line in lines_of(partition.stretch))
+        return batches(rows, arrow_schema(JOURNAL), weighed=[payload])
 
-    def commit(self, end: dict[str, int]) -> None:
+    def commit(self, end: Offset) -> None:
         """Nothing to let go: files stay."""
 
     def stop(self) -> None:
         """Nothing is held open."""
-
-    def _ends(self) -> dict[str, int]:
-        files = (path for path in journal_files(self._paths) if path.suffix not in PACKED)
-        return {str(path): end_of_lines(path) for path in files}
-
-
-class FactReader(JournalReader):
-    """Reads what the lines say."""
-
-    def __init__(self, paths: Sequence[str], partitions: int | None, settle_ms: int | None) -> None:
-        super().__init__(paths, partitions)
-        self._settle_ms = settle_ms
-
-    def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
-        """The facts of a share, in batches of one kind."""
-        collected = FactBatches()
-        with uncollected():
-            for participant in partition.group:
-                found = self._in_columns(participant)
-                if found is not None:
-                    yield from batches_of(found)
-                rows = facts_of(participant, settle_ms=self._settle_ms)
-                for fact in rows if found is None else found.few:
-                    yield from collected.add(type(fact).__name__, fact)
-        yield from collected.rest()
-
-    def _in_columns(self, participant: Participant) -> FastFacts | None:
-        """The same as `facts_of` gives, in less time; None where it must be asked."""
-        if participant.size_bytes < COLUMNS_FROM_BYTES:
-            return None
-        try:
-            return fast_facts(participant, settle_ms=self._settle_ms)
-        except (NeedsRowReader, *DAMAGE):
-            return None
 
 
 class SaidReader(JournalReader):
@@ -180,28 +128,6 @@ class SaidReader(JournalReader):
         """The messages of a share."""
         every = (each for participant in partition.group for each in said_by(participant))
         return batches(every, arrow_schema(SAID))
-
-
-class StepReader(JournalReader):
-    """Reads what there is of the messages of findings."""
-
-    def __init__(
-        self, paths: Sequence[str], partitions: int | None, findings: Sequence[Finding]
-    ) -> None:
-        super().__init__(paths, partitions)
-        channels = {each.channel_id for each in findings}
-        self._group = [each for each in self._group if each.channel_id in channels]
-        self._findings = findings
-
-    def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
-        """The steps of a share; `place` counts those of a participant."""
-        ids = ids_of(self._findings)
-        steps = (
-            (rank.value, place, *step)
-            for participant in partition.group
-            for place, (rank, step) in enumerate(steps_of(participant, ids, self._findings))
-        )
-        return batches(steps, arrow_schema(STEP))
 
 
 class JournalSource(DataSource):
@@ -224,30 +150,13 @@ class JournalSource(DataSource):
         return JournalReader(_paths(self.options), whole(self.options, "partitions", None))
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:
-        """What is there now, and what is written from now on."""
-        return JournalStreamReader(_paths(self.options))
-
-
-class FactSource(DataSource):
-    """`spark.read.format("sds_facts").option("settle_ms", 10_000).load("directory")`."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "sds_facts"
-
-    def schema(self) -> StructType:
-        """All kinds of facts in one table."""
-        return FACT
-
-    def reader(self, schema: StructType) -> FactReader:
-        """All that is there now.
+        """What is there now, and what is written from now on.
 
         Raises:
-            FileNotFoundError: a path that is not there.
-            ValueError: no journal.
+            ValueError: `max_bytes` is not a number above 0.
         """
-        settle_ms = whole(self.options, "settle_ms", None, at_least=0)
-        return FactReader(_paths(self.options), whole(self.options, "partitions", None), settle_ms)
+        max_bytes = whole(self.options, "max_bytes", BATCH_BYTES, at_least=1)
+        return JournalStreamReader(_paths(self.options), max_bytes)
 
 
 class SaidSource(DataSource):
@@ -271,64 +180,11 @@ class SaidSource(DataSource):
         return SaidReader(_paths(self.options), whole(self.options, "partitions", None))
 
 
-class StepSource(DataSource):
-    """`spark.read.format("sds_steps").option("findings", json).load("directory")`."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "sds_steps"
-
-    def schema(self) -> StructType:
-        """What one journal has of a message at one time a row."""
-        return STEP
-
-    def reader(self, schema: StructType) -> StepReader:
-        """All that is there now.
-
-        Raises:
-            FileNotFoundError: a path that is not there.
-            ValueError: no journal.
-        """
-        findings = [Finding(*each) for each in json.loads(self.options.get("findings", "[]"))]
-        return StepReader(_paths(self.options), whole(self.options, "partitions", None), findings)
-
-
 def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:
     for participant in group:
         whose = participant.channel_id, participant.participant_id
         for path, number, life, line in lived(*whose, participant.paths):
             yield (*whose, path, number, life, *line)
-
-
-def _rows_in(partition: FileRange) -> Iterator[Sequence[Any]]:
-    group = group_of([Path(partition.path)]).participants
-    if not group:
-        return
-    whose = group[0].channel_id, group[0].participant_id
-    unpacker = Unpacker()
-    with Path(partition.path).open("rb") as file:
-        file.seek(_fresh_before(file, partition.begin))
-        for text in texts(file):
-            line = text if isinstance(text, Line) else line_of(text, unpacker)
-            is_empty = not isinstance(text, Line) and text.isspace()
-            if file.tell() > partition.begin and not is_empty:
-                yield (*whose, partition.path, None, None, *line)
-            if file.tell() >= partition.end:
-                break
-
-
-def _fresh_before(file: IO[bytes], end: int) -> int:
-    """Where the last line before `end` begins that needs no bytes of lines before it."""
-    window = FRESH_BYTES
-    while end:
-        begin = max(0, end - window)
-        file.seek(begin)
-        text = file.read(end - begin)
-        at = text.rfind(b"\n", 0, max(0, text.rfind(b'"fresh":true')))
-        if at >= 0 or not begin:
-            return begin + at + 1
-        window *= 4
-    return 0
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:

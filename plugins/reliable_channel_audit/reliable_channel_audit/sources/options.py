@@ -23,6 +23,6 @@ def whole(options: Mapping[str, str], name: str, otherwise: T, *, at_least: int 
         value = at_least - 1
     if value < at_least:
         raise ValueError(
-            f"option {name} must be a whole number of at least {at_least}, not {given!r}"
+            f"option {name} must be a whole number of at least {at_least} (got {given!r})"
         )
     return value

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from time import time_ns
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
 
 from ..columns.gathered import Times, gathered_part
-from ..columns.messages import Ids
+from ..columns.known import Known
 from ..columns.wire import NeedsRowReader
 from ..facts import uncollected
 from ..journals import DAMAGE, Group, Participant, Reading, group_of, is_closed, journal_files
@@ -18,9 +22,14 @@ from . import layout
 from .rows import tables_by_rows
 from .stored_part import Tables, tables_of
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 Row = dict[str, Any]
 """A row of `part`, with the channel."""
 _NS: Final = 1_000_000
+MAX_TASKS: Final = 64
+"""That add files on Spark, if no other number is given."""
 
 
 class Ingested(NamedTuple):
@@ -38,16 +47,23 @@ def ingest(
     paths: Iterable[str | Path],
     directory: Path,
     *,
+    with_open: bool = False,
+    spark: SparkSession | None = None,
+    partitions: int | None = None,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Ingested:
-    """Add the closed journal files among paths to a directory of facts.
+    """Add the closed journal files among paths to a directory of facts; also open ones, as they are
+    now, if `with_open`.
 
     A file that was added is not read again while its size and time are the same. A file that
     changed takes the place of what it was. One writer at a time.
 
+    With `spark` its tasks read them, so many at a time (`partitions`).
+
     Raises:
         FileNotFoundError: a path that is not there.
     """
+    directory = directory.resolve()  # tasks run elsewhere
     files = [path.resolve() for path in journal_files(paths, may_be_none=True)]
     rows = {row["path"]: row for row in parts(directory)}
     same = {path: rows[str(path)] for path in files if _is_same(path, rows.get(str(path)))}
@@ -55,18 +71,61 @@ def ingest(
         path: (row["channel_id"], row["participant_id"], row["first_ms"])
         for path, row in same.items()
     }
-    group, added = group_of(files, opened), 0
-    for participant in group.participants:
-        for path in map(Path, participant.paths):
-            if path in same or not is_closed(path):
-                continue
-            progress(path.name)
-            row = add_part(participant, path, directory)
-            for old in (rows.get(str(path)), rows.get(str(path).removesuffix(path.suffix))):
-                if old is not None and old["sha256"] != row["sha256"]:
-                    remove(old, directory)
-            added += 1
-    return Ingested(added, len(same), group)
+    group = group_of(files, opened)
+    new = sorted(
+        (participant.channel_id, nth, participant.participant_id, path)
+        for participant in group.participants
+        for nth, path in enumerate(participant.paths)
+        if Path(path) not in same and (with_open or is_closed(Path(path)))
+    )
+    add = add_here if spark is None else partial(add_on_spark, spark, partitions)
+    for path, sha256 in add(new, directory, progress):
+        for old in (rows.get(path), rows.get(path.removesuffix(Path(path).suffix))):
+            if old is not None and old["sha256"] != sha256:
+                remove(old, directory)
+    return Ingested(len(new), len(same), group)
+
+
+NewFile = tuple[str, int, str, str]
+"""Channel of a new file, which one it is of its participant, the participant, and its path."""
+
+
+def add_here(
+    new: Iterable[NewFile], directory: Path, progress: Callable[[str], None]
+) -> Iterator[tuple[str, str]]:
+    """Add files in this process; yields path and sha256 of each."""
+    for channel_id, files in groupby(new, lambda each: each[0]):
+        known = Known()
+        for _, _, participant_id, path in files:  # those of one time one after the other
+            progress(f"{channel_id}: {Path(path).name}")
+            participant = Participant(channel_id, participant_id, (path,), 0)
+            yield path, add_part(participant, Path(path), directory, known)["sha256"]
+
+
+def add_on_spark(
+    spark: SparkSession,
+    partitions: int | None,
+    new: Sequence[NewFile],
+    directory: Path,
+    progress: Callable[[str], None],
+) -> Iterator[tuple[str, str]]:
+    """Add files in tasks, which see the same files and the same directory."""
+    progress(f"{len(new)} journals")
+    names = "channel_id", "nth", "participant_id", "path"
+    count = partitions or min(len(new), MAX_TASKS)
+
+    def add(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+        found = list(add_here(files, directory, lambda what: None))
+        yield pa.RecordBatch.from_pylist(
+            [{"path": path, "sha256": sha256} for path, sha256 in found],
+            pa.schema({"path": pa.string(), "sha256": pa.string()}),
+        )
+
+    if new:
+        frame = spark.createDataFrame(new, list(names)).repartition(count)
+        for row in frame.mapInArrow(add, "path string, sha256 string").collect():
+            yield row.path, row.sha256
 
 
 def parts(directory: Path) -> list[Row]:
@@ -79,10 +138,10 @@ def parts(directory: Path) -> list[Row]:
     return sorted(found, key=lambda row: tuple(row[name] for name in names))
 
 
-def add_part(participant: Participant, path: Path, directory: Path) -> Row:
+def add_part(participant: Participant, path: Path, directory: Path, known: Known) -> Row:
     """Read a closed journal file, and write its tables; returns its row of `part`."""
     status, sha256 = path.stat(), _sha256(path)
-    found = read_part(participant, path)
+    found = read_part(participant, path, known)
     first_ms = found.times.first_ms
     row: Row = {
         "channel_id": participant.channel_id,
@@ -122,11 +181,11 @@ class ReadPart(NamedTuple):
     """Why columns do not understand it; None if they do."""
 
 
-def read_part(participant: Participant, path: Path) -> ReadPart:
+def read_part(participant: Participant, path: Path, known: Known) -> ReadPart:
     """Read a journal file, by columns or else by rows."""
     with uncollected():
         try:
-            part = gathered_part(path, Ids(), Ids())
+            part = gathered_part(path, known.ids, known.words, known)
             line = Reading(participant.channel_id, participant.participant_id).line(part.opened)
             if line.event != OPENED:
                 raise NeedsRowReader("not the beginning of a journal")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from time import time_ns
 from typing import Any, Final, NamedTuple
@@ -12,16 +12,17 @@ from uuid import uuid4
 import pyarrow as pa
 
 from ..check import concluded
-from ..clocks import clock_offsets
+from ..clocks import Offset, clock_offsets
 from ..facts import Lag, Outcome
 from ..findings import Audit, Gap, HeardSender, Orphan
 from ..journals import Group, Participant
 from ..promises import Compared, Context
+from ..rates import rated
 from ..replay import Life
 from ..verdict import SetAside, Verdict
 from . import layout
 from .comparing import ChannelLogs, Comparison, Difference
-from .ingest import parts
+from .ingest import Row, parts
 from .participants import Known, known_of, participants_of
 
 _NS: Final = 1_000_000
@@ -33,6 +34,12 @@ class Judged(NamedTuple):
     run_id: str
     verdict: Verdict
     participants: list[Participant]
+    parts: list[Row]
+    """The rows of `part` of what was judged."""
+    few: Mapping[type, list[Any]]
+    """Facts of which there are few for each participant, by kind."""
+    offsets: Mapping[tuple[str, str], Offset]
+    """How far clocks are ahead, by channel and participant."""
 
 
 def judge(
@@ -40,12 +47,16 @@ def judge(
     group: Group,
     *,
     settle_ms: int | None = None,
+    only_group: bool = False,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Judged:
-    """Judge all that was ingested and the open files of a group, and keep the verdict."""
+    """Judge all that was ingested and the open files of a group, and keep the verdict. With
+    `only_group`, what was ingested of other files is left out."""
     known: list[Known] = []
     facts: defaultdict[type, list[Any]] = defaultdict(list)
-    for participant, rows in participants_of(parts(directory), group.participants):
+    given = {path for each in group.participants for path in each.paths}
+    every_part = [row for row in parts(directory) if not only_group or row["path"] in given]
+    for participant, rows in participants_of(every_part, group.participants):
         progress(participant.participant_id)
         known.append(known_of(participant, rows, directory, settle_ms))
         for fact in known[-1].few:
@@ -63,12 +74,15 @@ def judge(
     verdict.deliveries = sum(
         hour.entries for each in known for hours in each.hours.values() for hour in hours.values()
     )
+    delays = {group: found for each in every.values() for group, found in each.delays.items()}
+    verdict.rates = rated(delays, verdict.lost)
     verdict.set_aside = sorted(group.set_aside + facts[SetAside])
     run_id = uuid4().hex
     _keep(run_id, verdict, directory)
     for channel_id, each in every.items():
         _keep_differences(run_id, channel_id, each.differences, directory)
-    return Judged(run_id, verdict, [each.participant for each in known])
+    judged = [each.participant for each in known]
+    return Judged(run_id, verdict, judged, every_part, facts, offsets)
 
 
 def _own_lags(lags: Iterable[Lag], known: Iterable[Known]) -> Iterator[Lag]:
@@ -101,6 +115,7 @@ def _together(every: Iterable[Compared]) -> Compared:
         found.findings += each.findings
         found.on_the_way += each.on_the_way
         found.behind |= each.behind
+        found.lost += each.lost
         for audit, reason in each.unjudged.items():
             found.add_reason(audit, reason)
     return found

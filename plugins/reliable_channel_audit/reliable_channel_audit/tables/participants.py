@@ -14,7 +14,6 @@ from ..columns.fast_facts import facts_of_parts
 from ..columns.gathered import Gathered, gathered_part, joined
 from ..columns.messages import Ids, rows_of
 from ..columns.wire import NeedsRowReader
-from ..dag import Said
 from ..facts import Acknowledgement, Delivery, Dispatch, Fact, facts_of, uncollected
 from ..journals import DAMAGE, Participant, in_order
 from ..log_order import Hour, hours_of
@@ -128,8 +127,6 @@ def _by_rows(participant: Participant, settle_ms: int | None) -> Known:
                 many.acknowledgements.append(fact)
             case Dispatch():
                 many.dispatches.append(fact)
-            case Said():
-                pass  # for the DAG of a report alone
             case _:
                 few.append(fact)
     hours = {whose: _hours_of(entries) for whose, entries in lives.items()}

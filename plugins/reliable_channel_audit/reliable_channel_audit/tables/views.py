@@ -6,12 +6,14 @@ path. The views are the documented tables: `docs/facts.md` lists their columns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
 from . import layout
+from .ingest import Row, paths_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,6 +89,13 @@ def create_views(connection: Sql, directory: Path) -> None:
 
 def spark_views(spark: SparkSession, directory: Path) -> None:
     """Make the same as temporary views of a Spark session."""
+    spark_tables(spark, directory)
+    for name, text in VIEWS.items():
+        spark.sql(f"create or replace temporary view {name} as {text}")
+
+
+def spark_tables(spark: SparkSession, directory: Path, parts: Sequence[Row] | None = None) -> None:
+    """Make the tables of views, of some parts or of all, in a Spark session."""
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import DateType, StringType
 
@@ -95,14 +104,12 @@ def spark_views(spark: SparkSession, directory: Path) -> None:
         for name in _parts(kind):
             schema = schema.add(name, StringType() if name == "channel" else DateType())
         folder = directory / f"kind={kind}"
-        rows = (
-            spark.read.schema(schema).parquet(str(folder))
-            if folder.exists()
-            else spark.createDataFrame([], schema)
-        )
+        files = [folder] if parts is None and folder.exists() else []
+        if kind in layout.OF_PARTS:
+            files += [path for row in parts or () for path in paths_of(row, directory, kind)]
+        reader = spark.read.schema(schema).option("basePath", str(folder))
+        rows = reader.parquet(*map(str, files)) if files else spark.createDataFrame([], schema)
         rows.createOrReplaceTempView(table)
-    for name, text in VIEWS.items():
-        spark.sql(f"create or replace temporary view {name} as {text}")
 
 
 def _parts(kind: str) -> list[str]:

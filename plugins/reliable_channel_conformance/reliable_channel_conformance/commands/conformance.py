@@ -34,17 +34,18 @@ def conformance(
         ),
     ] = OURS,
     wire: Annotated[
-        str, typer.Option("--wire-profile", help="Its dialect: spec, or nim.")
+        str, typer.Option("--wire-profile", help="Dialect of the peer: spec or nim.")
     ] = "spec",
     only: Annotated[
-        list[str] | None, typer.Option("--row", help="Rows to run, by name or pattern; all else.")
+        list[str] | None,
+        typer.Option("--row", help="Rows to run, by name or pattern (default: all)."),
     ] = None,
     beats: Annotated[
         int,
         typer.Option(
             min=1,
-            help="Questions that the peer answers, one each 100 ms at most, before something that "
-            "it should do counts as not done. A slow machine has more time.",
+            help="Number of answers of the peer, each at least 100 ms apart, before a missing "
+            "action counts as a failure.",
         ),
     ] = 300,
     out: Annotated[

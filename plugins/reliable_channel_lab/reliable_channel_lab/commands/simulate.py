@@ -40,52 +40,52 @@ def register(app: typer.Typer) -> None:
 
 def simulate(
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many seeds to run; 100 where nothing is said.")
+        int | None, typer.Option(min=1, help="Number of seeds to run (default: 100).")
     ] = None,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 1,
+    first_seed: Annotated[int, typer.Option(min=0, help="First seed to run.")] = 1,
     forever: Annotated[bool, typer.Option("--forever", help="Run until interrupted.")] = False,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
+        int | None, typer.Option(min=1, help="Number of processes (default: cores).")
     ] = None,
     participants: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="One large group with mild loss, of this size; with --compare, no other size.",
+            help="Size of one large group with mild loss. With --compare: the only size.",
         ),
     ] = None,
     messages: Annotated[int, typer.Option(min=1, help="Messages in the large group.")] = 500,
     scenario: Annotated[
-        str | None, typer.Option(help="Run one scenario: its JSON, or a file that holds it.")
+        str | None, typer.Option(help="Run one scenario, as JSON or from a file.")
     ] = None,
     shrinking: Annotated[
-        bool, typer.Option("--shrink/--no-shrink", help="Look for smaller scenarios that fail too.")
+        bool, typer.Option("--shrink/--no-shrink", help="Search smaller scenarios that also fail.")
     ] = True,
     digests: Annotated[
-        bool, typer.Option("--digests", help="Print the digest of each run: equal on any machine.")
+        bool, typer.Option("--digests", help="Print the digest of each run, equal on any machine.")
     ] = False,
-    trace: Annotated[
-        bool, typer.Option("--trace", help="Print what happens, line by line, of one seed.")
-    ] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Print each step of one seed.")] = False,
     comparing: Annotated[
-        bool, typer.Option("--compare", help="SDS, SDS-R, MVDS and SVS on the same networks.")
+        bool, typer.Option("--compare", help="Measure SDS, SDS-R, MVDS and SVS on equal networks.")
     ] = False,
     disk_faults: Annotated[
         bool,
-        typer.Option("--disk-faults", help="Let disks fail as well: lost writes, bits, no room."),
+        typer.Option(
+            "--disk-faults", help="Let disks fail, too: lost writes, flipped bits, full disks."
+        ),
     ] = False,
     self_tuning: Annotated[
         bool,
         typer.Option(
             "--auto",
-            help="Let all or some participants tune themselves; with --compare: the preset auto.",
+            help="Let all or some participants tune themselves. With --compare: the preset auto.",
         ),
     ] = False,
     liveness: Annotated[
         bool,
         typer.Option(
             "--liveness",
-            help="Heal a majority alone, and demand that it makes progress within a bound.",
+            help="Heal only a majority, which must make progress within a bound.",
         ),
     ] = False,
     full: Annotated[

@@ -31,19 +31,21 @@ def register(app: typer.Typer) -> None:
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(help="What to run and to ask; see docs/simulation.md.")],
+    file: Annotated[Path, typer.Argument(help="File of the sweep (docs/simulation.md).")],
     results: Annotated[
         Path | None,
-        typer.Option(help="Directory of results; what it has is not run again. FILE.results."),
+        typer.Option(
+            help="Folder of results. Finished runs are not repeated. Default: FILE.results."
+        ),
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option(help="Write answers here, plots and records in a directory beside."),
+        typer.Option(help="Page for the answers. Plots and records are in a folder beside it."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
+        int | None, typer.Option(min=1, help="Number of processes (default: cores).")
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Runs in a file of results.")] = 4,
+    batch: Annotated[int, typer.Option(min=1, help="Number of runs in a file of results.")] = 4,
     master: Annotated[str | None, typer.Option(help=MASTER_HELP)] = None,
     remote: Annotated[str | None, typer.Option(envvar="SPARK_REMOTE", help=REMOTE_HELP)] = None,
     conf: Conf = None,

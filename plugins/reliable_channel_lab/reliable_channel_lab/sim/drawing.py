@@ -81,7 +81,7 @@ def draw_scenario(seed: int) -> Scenario:
     faults = tuple(sorted(kinds.some(), key=lambda fault: fault.at_ms))
     parameters = _parameters(draw)
     if draw.chance(0.25) and (latecomer := kinds.latecomer()):
-        # Much is missing at once, and little of it fits (tests/sim/regressions.py).
+        # Much is missing at once, and little of it fits (lab_tests/sim/regressions.py).
         faults = tuple(sorted((*faults, latecomer), key=lambda fault: fault.at_ms))
         parameters = replace(parameters, repair_buffer_size=draw.one_of((20, 4, 4)))
     if draw.chance(0.1):

@@ -5,81 +5,75 @@ How MVDS payloads travel on the transport of a channel (`sync="mvds"`), which ev
 Generated code: plugins/reliable_channel_mvds/reliable_channel_mvds/channel/mvds_channel_pb2.py (`make proto`).
 """
 
-from google.protobuf import descriptor as _descriptor
-from google.protobuf import message as _message
-import builtins as _builtins
+import builtins
+import google.protobuf.descriptor
+import google.protobuf.message
 import sys
-import typing as _typing
+import typing
 
-if sys.version_info >= (3, 11):
-    from typing import TypeAlias as _TypeAlias, Never as _Never
+if sys.version_info >= (3, 10):
+    import typing as typing_extensions
 else:
-    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+    import typing_extensions
 
-DESCRIPTOR: _descriptor.FileDescriptor
+DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
-@_typing.final
-class Envelope(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class Envelope(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CHANNEL_ID_FIELD_NUMBER: _builtins.int
-    SENDER_ID_FIELD_NUMBER: _builtins.int
-    RECIPIENT_ID_FIELD_NUMBER: _builtins.int
-    PAYLOAD_FIELD_NUMBER: _builtins.int
-    EPHEMERAL_FIELD_NUMBER: _builtins.int
-    NONCE_FIELD_NUMBER: _builtins.int
-    channel_id: _builtins.str
-    sender_id: _builtins.str
-    recipient_id: _builtins.str
+    CHANNEL_ID_FIELD_NUMBER: builtins.int
+    SENDER_ID_FIELD_NUMBER: builtins.int
+    RECIPIENT_ID_FIELD_NUMBER: builtins.int
+    PAYLOAD_FIELD_NUMBER: builtins.int
+    EPHEMERAL_FIELD_NUMBER: builtins.int
+    NONCE_FIELD_NUMBER: builtins.int
+    channel_id: builtins.str
+    sender_id: builtins.str
+    recipient_id: builtins.str
     """empty: everybody"""
-    payload: _builtins.bytes
+    payload: builtins.bytes
     """a vac.mvds.Payload; to everybody and empty it says no more than "I am here" """
-    ephemeral: _builtins.bytes
+    ephemeral: builtins.bytes
     """in place of a payload"""
-    nonce: _builtins.bytes
+    nonce: builtins.bytes
     """of an ephemeral message, to tell it from an equal one"""
     def __init__(
         self,
         *,
-        channel_id: _builtins.str = ...,
-        sender_id: _builtins.str = ...,
-        recipient_id: _builtins.str = ...,
-        payload: _builtins.bytes = ...,
-        ephemeral: _builtins.bytes = ...,
-        nonce: _builtins.bytes = ...,
+        channel_id: builtins.str = ...,
+        sender_id: builtins.str = ...,
+        recipient_id: builtins.str = ...,
+        payload: builtins.bytes = ...,
+        ephemeral: builtins.bytes = ...,
+        nonce: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_id", b"channel_id", "ephemeral", b"ephemeral", "nonce", b"nonce", "payload", b"payload", "recipient_id", b"recipient_id", "sender_id", b"sender_id"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["channel_id", b"channel_id", "ephemeral", b"ephemeral", "nonce", b"nonce", "payload", b"payload", "recipient_id", b"recipient_id", "sender_id", b"sender_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Envelope: _TypeAlias = Envelope  # noqa: Y015
+Global___Envelope: typing_extensions.TypeAlias = Envelope
 
-@_typing.final
-class Content(_message.Message):
+@typing.final
+class Content(google.protobuf.message.Message):
     """The body of a vac.mvds.Message: others may pass it on, so it says who wrote it."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    SENDER_ID_FIELD_NUMBER: _builtins.int
-    LAMPORT_TIMESTAMP_FIELD_NUMBER: _builtins.int
-    CONTENT_FIELD_NUMBER: _builtins.int
-    sender_id: _builtins.str
-    lamport_timestamp: _builtins.int
+    SENDER_ID_FIELD_NUMBER: builtins.int
+    LAMPORT_TIMESTAMP_FIELD_NUMBER: builtins.int
+    CONTENT_FIELD_NUMBER: builtins.int
+    sender_id: builtins.str
+    lamport_timestamp: builtins.int
     """ms"""
-    content: _builtins.bytes
+    content: builtins.bytes
     def __init__(
         self,
         *,
-        sender_id: _builtins.str = ...,
-        lamport_timestamp: _builtins.int = ...,
-        content: _builtins.bytes = ...,
+        sender_id: builtins.str = ...,
+        lamport_timestamp: builtins.int = ...,
+        content: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "lamport_timestamp", b"lamport_timestamp", "sender_id", b"sender_id"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["content", b"content", "lamport_timestamp", b"lamport_timestamp", "sender_id", b"sender_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Content: _TypeAlias = Content  # noqa: Y015
+Global___Content: typing_extensions.TypeAlias = Content

@@ -19,7 +19,7 @@ from ..wire.keys import PrivateKey
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line.")]
 Target = Annotated[
-    str, typer.Argument(help="bot.py, bot.py:name or package.module:name; the name is bot.")
+    str, typer.Argument(help="bot.py, bot.py:name or package.module:name. Default name: bot.")
 ]
 WithPassphrase = Annotated[
     bool,
@@ -66,7 +66,7 @@ def new(
     community: Annotated[str, typer.Option(help="Id or key of the community.")],
     channel: Annotated[
         list[str] | None,
-        typer.Option(help="Uuid of a channel; repeat it. Default: all."),
+        typer.Option(help="Uuid of a channel. Repeat it for several. Default: all."),
     ] = None,
     with_passphrase: WithPassphrase = False,
     as_json: AsJson = False,

@@ -103,7 +103,7 @@ class BotTester:
         self._clients: list[FakeClient] = []
         self._others: dict[StatusBot, asyncio.Task[None]] = {}
         self._directs: dict[tuple[PublicKey, str], FakeDirect] = {}
-        self._client = self._new_client()
+        self._client = self.node_client()
         self._opener = Opener(
             bot.rooms.topics,
             on_sds=lambda sds: self._wrapper(Community.parse(sds.channel_id)).heard(sds),
@@ -209,6 +209,10 @@ class BotTester:
     @property
     def public_key(self) -> PublicKey:
         return self.key.public_key
+
+    def node_client(self) -> WakuClient:
+        """Return a client of the bots' node, which the caller closes."""
+        return WakuClient("http://node", transport=httpx.ASGITransport(app=self.node.app))
 
     def starts(self, bot: StatusBot, name: str) -> PublicKey:
         """Start a second bot at the same node, which runs until the test ends; return its key."""
@@ -348,7 +352,7 @@ class BotTester:
             await self._closing.wait()
 
     async def _serve(self, bot: StatusBot, key: PrivateKey, memory: BotMemory, **more: Any) -> None:
-        async with self._new_client() as client:
+        async with self.node_client() as client:
             await bot.serve(
                 BotContext(key=key, memory=memory, client=client, now_ms=self.now_ms, **more)
             )
@@ -389,6 +393,3 @@ class BotTester:
             client.hear(message, shard)
         for one in self._directs.values():
             one.hear(message)
-
-    def _new_client(self) -> WakuClient:
-        return WakuClient("http://node", transport=httpx.ASGITransport(app=self.node.app))

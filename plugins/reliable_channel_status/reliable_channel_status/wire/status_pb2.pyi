@@ -5,1965 +5,1809 @@ The field numbers are status-go's; where 62/STATUS-PAYLOADS prints others, those
 Enumerations are numbers here, as receivers must bear values that they do not know.
 """
 
-from collections import abc as _abc
-from google.protobuf import descriptor as _descriptor
-from google.protobuf import message as _message
-from google.protobuf.internal import containers as _containers
-import builtins as _builtins
+import builtins
+import collections.abc
+import google.protobuf.descriptor
+import google.protobuf.internal.containers
+import google.protobuf.message
 import sys
-import typing as _typing
+import typing
 
-if sys.version_info >= (3, 11):
-    from typing import TypeAlias as _TypeAlias, Never as _Never
+if sys.version_info >= (3, 10):
+    import typing as typing_extensions
 else:
-    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+    import typing_extensions
 
-DESCRIPTOR: _descriptor.FileDescriptor
+DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
-@_typing.final
-class SegmentMessage(_message.Message):
+@typing.final
+class SegmentMessage(google.protobuf.message.Message):
     """status-go's own segmentation, before encryption by 26/WAKU2-PAYLOAD."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ENTIRE_MESSAGE_HASH_FIELD_NUMBER: _builtins.int
-    INDEX_FIELD_NUMBER: _builtins.int
-    SEGMENTS_COUNT_FIELD_NUMBER: _builtins.int
-    PAYLOAD_FIELD_NUMBER: _builtins.int
-    PARITY_SEGMENT_INDEX_FIELD_NUMBER: _builtins.int
-    PARITY_SEGMENTS_COUNT_FIELD_NUMBER: _builtins.int
-    entire_message_hash: _builtins.bytes
-    index: _builtins.int
-    segments_count: _builtins.int
-    payload: _builtins.bytes
-    parity_segment_index: _builtins.int
-    parity_segments_count: _builtins.int
+    ENTIRE_MESSAGE_HASH_FIELD_NUMBER: builtins.int
+    INDEX_FIELD_NUMBER: builtins.int
+    SEGMENTS_COUNT_FIELD_NUMBER: builtins.int
+    PAYLOAD_FIELD_NUMBER: builtins.int
+    PARITY_SEGMENT_INDEX_FIELD_NUMBER: builtins.int
+    PARITY_SEGMENTS_COUNT_FIELD_NUMBER: builtins.int
+    entire_message_hash: builtins.bytes
+    index: builtins.int
+    segments_count: builtins.int
+    payload: builtins.bytes
+    parity_segment_index: builtins.int
+    parity_segments_count: builtins.int
     def __init__(
         self,
         *,
-        entire_message_hash: _builtins.bytes = ...,
-        index: _builtins.int = ...,
-        segments_count: _builtins.int = ...,
-        payload: _builtins.bytes = ...,
-        parity_segment_index: _builtins.int = ...,
-        parity_segments_count: _builtins.int = ...,
+        entire_message_hash: builtins.bytes = ...,
+        index: builtins.int = ...,
+        segments_count: builtins.int = ...,
+        payload: builtins.bytes = ...,
+        parity_segment_index: builtins.int = ...,
+        parity_segments_count: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entire_message_hash", b"entire_message_hash", "index", b"index", "parity_segment_index", b"parity_segment_index", "parity_segments_count", b"parity_segments_count", "payload", b"payload", "segments_count", b"segments_count"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["entire_message_hash", b"entire_message_hash", "index", b"index", "parity_segment_index", b"parity_segment_index", "parity_segments_count", b"parity_segments_count", "payload", b"payload", "segments_count", b"segments_count"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___SegmentMessage: _TypeAlias = SegmentMessage  # noqa: Y015
+Global___SegmentMessage: typing_extensions.TypeAlias = SegmentMessage
 
-@_typing.final
-class SignedPreKey(_message.Message):
+@typing.final
+class SignedPreKey(google.protobuf.message.Message):
     """53/WAKU2-X3DH and 54/WAKU2-X3DH-SESSIONS."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    SIGNED_PRE_KEY_FIELD_NUMBER: _builtins.int
-    VERSION_FIELD_NUMBER: _builtins.int
-    PROTOCOL_VERSION_FIELD_NUMBER: _builtins.int
-    signed_pre_key: _builtins.bytes
-    version: _builtins.int
-    protocol_version: _builtins.int
+    SIGNED_PRE_KEY_FIELD_NUMBER: builtins.int
+    VERSION_FIELD_NUMBER: builtins.int
+    PROTOCOL_VERSION_FIELD_NUMBER: builtins.int
+    signed_pre_key: builtins.bytes
+    version: builtins.int
+    protocol_version: builtins.int
     def __init__(
         self,
         *,
-        signed_pre_key: _builtins.bytes = ...,
-        version: _builtins.int = ...,
-        protocol_version: _builtins.int = ...,
+        signed_pre_key: builtins.bytes = ...,
+        version: builtins.int = ...,
+        protocol_version: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["protocol_version", b"protocol_version", "signed_pre_key", b"signed_pre_key", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["protocol_version", b"protocol_version", "signed_pre_key", b"signed_pre_key", "version", b"version"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___SignedPreKey: _TypeAlias = SignedPreKey  # noqa: Y015
+Global___SignedPreKey: typing_extensions.TypeAlias = SignedPreKey
 
-@_typing.final
-class Bundle(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class Bundle(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    @_typing.final
-    class SignedPreKeysEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
+    @typing.final
+    class SignedPreKeysEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        @_builtins.property
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        @property
         def value(self) -> Global___SignedPreKey: ...
         def __init__(
             self,
             *,
-            key: _builtins.str = ...,
+            key: builtins.str = ...,
             value: Global___SignedPreKey | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["value", b"value"]
+        def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    IDENTITY_FIELD_NUMBER: _builtins.int
-    SIGNED_PRE_KEYS_FIELD_NUMBER: _builtins.int
-    SIGNATURE_FIELD_NUMBER: _builtins.int
-    TIMESTAMP_FIELD_NUMBER: _builtins.int
-    identity: _builtins.bytes
-    signature: _builtins.bytes
-    timestamp: _builtins.int
-    @_builtins.property
-    def signed_pre_keys(self) -> _containers.MessageMap[_builtins.str, Global___SignedPreKey]: ...
+    IDENTITY_FIELD_NUMBER: builtins.int
+    SIGNED_PRE_KEYS_FIELD_NUMBER: builtins.int
+    SIGNATURE_FIELD_NUMBER: builtins.int
+    TIMESTAMP_FIELD_NUMBER: builtins.int
+    identity: builtins.bytes
+    signature: builtins.bytes
+    timestamp: builtins.int
+    @property
+    def signed_pre_keys(self) -> google.protobuf.internal.containers.MessageMap[builtins.str, Global___SignedPreKey]: ...
     def __init__(
         self,
         *,
-        identity: _builtins.bytes = ...,
-        signed_pre_keys: _abc.Mapping[_builtins.str, Global___SignedPreKey] | None = ...,
-        signature: _builtins.bytes = ...,
-        timestamp: _builtins.int = ...,
+        identity: builtins.bytes = ...,
+        signed_pre_keys: collections.abc.Mapping[builtins.str, Global___SignedPreKey] | None = ...,
+        signature: builtins.bytes = ...,
+        timestamp: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["identity", b"identity", "signature", b"signature", "signed_pre_keys", b"signed_pre_keys", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["identity", b"identity", "signature", b"signature", "signed_pre_keys", b"signed_pre_keys", "timestamp", b"timestamp"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Bundle: _TypeAlias = Bundle  # noqa: Y015
+Global___Bundle: typing_extensions.TypeAlias = Bundle
 
-@_typing.final
-class ProtocolMessage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class ProtocolMessage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    @_typing.final
-    class EncryptedMessageEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
+    @typing.final
+    class EncryptedMessageEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        @_builtins.property
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        @property
         def value(self) -> Global___EncryptedMessageProtocol: ...
         def __init__(
             self,
             *,
-            key: _builtins.str = ...,
+            key: builtins.str = ...,
             value: Global___EncryptedMessageProtocol | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["value", b"value"]
+        def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    INSTALLATION_ID_FIELD_NUMBER: _builtins.int
-    BUNDLES_FIELD_NUMBER: _builtins.int
-    ENCRYPTED_MESSAGE_FIELD_NUMBER: _builtins.int
-    PUBLIC_MESSAGE_FIELD_NUMBER: _builtins.int
-    installation_id: _builtins.str
-    public_message: _builtins.bytes
-    @_builtins.property
-    def bundles(self) -> _containers.RepeatedCompositeFieldContainer[Global___Bundle]: ...
-    @_builtins.property
-    def encrypted_message(self) -> _containers.MessageMap[_builtins.str, Global___EncryptedMessageProtocol]: ...
+    INSTALLATION_ID_FIELD_NUMBER: builtins.int
+    BUNDLES_FIELD_NUMBER: builtins.int
+    ENCRYPTED_MESSAGE_FIELD_NUMBER: builtins.int
+    PUBLIC_MESSAGE_FIELD_NUMBER: builtins.int
+    installation_id: builtins.str
+    public_message: builtins.bytes
+    @property
+    def bundles(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Bundle]: ...
+    @property
+    def encrypted_message(self) -> google.protobuf.internal.containers.MessageMap[builtins.str, Global___EncryptedMessageProtocol]: ...
     def __init__(
         self,
         *,
-        installation_id: _builtins.str = ...,
-        bundles: _abc.Iterable[Global___Bundle] | None = ...,
-        encrypted_message: _abc.Mapping[_builtins.str, Global___EncryptedMessageProtocol] | None = ...,
-        public_message: _builtins.bytes = ...,
+        installation_id: builtins.str = ...,
+        bundles: collections.abc.Iterable[Global___Bundle] | None = ...,
+        encrypted_message: collections.abc.Mapping[builtins.str, Global___EncryptedMessageProtocol] | None = ...,
+        public_message: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundles", b"bundles", "encrypted_message", b"encrypted_message", "installation_id", b"installation_id", "public_message", b"public_message"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["bundles", b"bundles", "encrypted_message", b"encrypted_message", "installation_id", b"installation_id", "public_message", b"public_message"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ProtocolMessage: _TypeAlias = ProtocolMessage  # noqa: Y015
+Global___ProtocolMessage: typing_extensions.TypeAlias = ProtocolMessage
 
-@_typing.final
-class X3DHHeader(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class X3DHHeader(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    KEY_FIELD_NUMBER: _builtins.int
-    ID_FIELD_NUMBER: _builtins.int
-    key: _builtins.bytes
-    id: _builtins.bytes
+    KEY_FIELD_NUMBER: builtins.int
+    ID_FIELD_NUMBER: builtins.int
+    key: builtins.bytes
+    id: builtins.bytes
     def __init__(
         self,
         *,
-        key: _builtins.bytes = ...,
-        id: _builtins.bytes = ...,
+        key: builtins.bytes = ...,
+        id: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "key", b"key"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["id", b"id", "key", b"key"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___X3DHHeader: _TypeAlias = X3DHHeader  # noqa: Y015
+Global___X3DHHeader: typing_extensions.TypeAlias = X3DHHeader
 
-@_typing.final
-class DRHeader(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class DRHeader(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    KEY_FIELD_NUMBER: _builtins.int
-    N_FIELD_NUMBER: _builtins.int
-    PN_FIELD_NUMBER: _builtins.int
-    ID_FIELD_NUMBER: _builtins.int
-    key: _builtins.bytes
-    n: _builtins.int
-    pn: _builtins.int
-    id: _builtins.bytes
+    KEY_FIELD_NUMBER: builtins.int
+    N_FIELD_NUMBER: builtins.int
+    PN_FIELD_NUMBER: builtins.int
+    ID_FIELD_NUMBER: builtins.int
+    key: builtins.bytes
+    n: builtins.int
+    pn: builtins.int
+    id: builtins.bytes
     def __init__(
         self,
         *,
-        key: _builtins.bytes = ...,
-        n: _builtins.int = ...,
-        pn: _builtins.int = ...,
-        id: _builtins.bytes = ...,
+        key: builtins.bytes = ...,
+        n: builtins.int = ...,
+        pn: builtins.int = ...,
+        id: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "key", b"key", "n", b"n", "pn", b"pn"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["id", b"id", "key", b"key", "n", b"n", "pn", b"pn"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___DRHeader: _TypeAlias = DRHeader  # noqa: Y015
+Global___DRHeader: typing_extensions.TypeAlias = DRHeader
 
-@_typing.final
-class DHHeader(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class DHHeader(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    KEY_FIELD_NUMBER: _builtins.int
-    key: _builtins.bytes
+    KEY_FIELD_NUMBER: builtins.int
+    key: builtins.bytes
     def __init__(
         self,
         *,
-        key: _builtins.bytes = ...,
+        key: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___DHHeader: _TypeAlias = DHHeader  # noqa: Y015
+Global___DHHeader: typing_extensions.TypeAlias = DHHeader
 
-@_typing.final
-class EncryptedMessageProtocol(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class EncryptedMessageProtocol(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    X3DH_HEADER_FIELD_NUMBER: _builtins.int
-    DR_HEADER_FIELD_NUMBER: _builtins.int
-    PAYLOAD_FIELD_NUMBER: _builtins.int
-    DH_HEADER_FIELD_NUMBER: _builtins.int
-    HR_HEADER_FIELD_NUMBER: _builtins.int
-    payload: _builtins.bytes
-    @_builtins.property
+    X3DH_HEADER_FIELD_NUMBER: builtins.int
+    DR_HEADER_FIELD_NUMBER: builtins.int
+    PAYLOAD_FIELD_NUMBER: builtins.int
+    DH_HEADER_FIELD_NUMBER: builtins.int
+    HR_HEADER_FIELD_NUMBER: builtins.int
+    payload: builtins.bytes
+    @property
     def x3dh_header(self) -> Global___X3DHHeader: ...
-    @_builtins.property
+    @property
     def dr_header(self) -> Global___DRHeader: ...
-    @_builtins.property
+    @property
     def dh_header(self) -> Global___DHHeader: ...
-    @_builtins.property
+    @property
     def hr_header(self) -> Global___HRHeader: ...
     def __init__(
         self,
         *,
         x3dh_header: Global___X3DHHeader | None = ...,
         dr_header: Global___DRHeader | None = ...,
-        payload: _builtins.bytes = ...,
+        payload: builtins.bytes = ...,
         dh_header: Global___DHHeader | None = ...,
         hr_header: Global___HRHeader | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["dh_header", b"dh_header", "dr_header", b"dr_header", "hr_header", b"hr_header", "x3dh_header", b"x3dh_header"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dh_header", b"dh_header", "dr_header", b"dr_header", "hr_header", b"hr_header", "payload", b"payload", "x3dh_header", b"x3dh_header"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["dh_header", b"dh_header", "dr_header", b"dr_header", "hr_header", b"hr_header", "x3dh_header", b"x3dh_header"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dh_header", b"dh_header", "dr_header", b"dr_header", "hr_header", b"hr_header", "payload", b"payload", "x3dh_header", b"x3dh_header"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___EncryptedMessageProtocol: _TypeAlias = EncryptedMessageProtocol  # noqa: Y015
+Global___EncryptedMessageProtocol: typing_extensions.TypeAlias = EncryptedMessageProtocol
 
-@_typing.final
-class HRHeader(_message.Message):
+@typing.final
+class HRHeader(google.protobuf.message.Message):
     """Keys of groups, as in status-go's protocol/encryption/protocol_message.proto."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    DEPRECATED_KEY_ID_FIELD_NUMBER: _builtins.int
-    SEQ_NO_FIELD_NUMBER: _builtins.int
-    GROUP_ID_FIELD_NUMBER: _builtins.int
-    KEY_ID_FIELD_NUMBER: _builtins.int
-    KEYS_FIELD_NUMBER: _builtins.int
-    deprecated_key_id: _builtins.int
-    seq_no: _builtins.int
-    group_id: _builtins.bytes
-    key_id: _builtins.bytes
-    @_builtins.property
+    DEPRECATED_KEY_ID_FIELD_NUMBER: builtins.int
+    SEQ_NO_FIELD_NUMBER: builtins.int
+    GROUP_ID_FIELD_NUMBER: builtins.int
+    KEY_ID_FIELD_NUMBER: builtins.int
+    KEYS_FIELD_NUMBER: builtins.int
+    deprecated_key_id: builtins.int
+    seq_no: builtins.int
+    group_id: builtins.bytes
+    key_id: builtins.bytes
+    @property
     def keys(self) -> Global___HRKeys: ...
     def __init__(
         self,
         *,
-        deprecated_key_id: _builtins.int = ...,
-        seq_no: _builtins.int = ...,
-        group_id: _builtins.bytes = ...,
-        key_id: _builtins.bytes = ...,
+        deprecated_key_id: builtins.int = ...,
+        seq_no: builtins.int = ...,
+        group_id: builtins.bytes = ...,
+        key_id: builtins.bytes = ...,
         keys: Global___HRKeys | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deprecated_key_id", b"deprecated_key_id", "group_id", b"group_id", "key_id", b"key_id", "keys", b"keys", "seq_no", b"seq_no"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["keys", b"keys"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["deprecated_key_id", b"deprecated_key_id", "group_id", b"group_id", "key_id", b"key_id", "keys", b"keys", "seq_no", b"seq_no"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___HRHeader: _TypeAlias = HRHeader  # noqa: Y015
+Global___HRHeader: typing_extensions.TypeAlias = HRHeader
 
-@_typing.final
-class HRKeys(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class HRKeys(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    KEYS_FIELD_NUMBER: _builtins.int
-    REKEY_GROUP_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___HRKey]: ...
-    @_builtins.property
+    KEYS_FIELD_NUMBER: builtins.int
+    REKEY_GROUP_FIELD_NUMBER: builtins.int
+    @property
+    def keys(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___HRKey]: ...
+    @property
     def rekey_group(self) -> Global___RekeyGroup: ...
     def __init__(
         self,
         *,
-        keys: _abc.Iterable[Global___HRKey] | None = ...,
+        keys: collections.abc.Iterable[Global___HRKey] | None = ...,
         rekey_group: Global___RekeyGroup | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["rekey_group", b"rekey_group"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "rekey_group", b"rekey_group"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["rekey_group", b"rekey_group"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["keys", b"keys", "rekey_group", b"rekey_group"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___HRKeys: _TypeAlias = HRKeys  # noqa: Y015
+Global___HRKeys: typing_extensions.TypeAlias = HRKeys
 
-@_typing.final
-class HRKey(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class HRKey(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    DEPRECATED_KEY_ID_FIELD_NUMBER: _builtins.int
-    KEY_FIELD_NUMBER: _builtins.int
-    TIMESTAMP_FIELD_NUMBER: _builtins.int
-    deprecated_key_id: _builtins.int
-    key: _builtins.bytes
-    timestamp: _builtins.int
+    DEPRECATED_KEY_ID_FIELD_NUMBER: builtins.int
+    KEY_FIELD_NUMBER: builtins.int
+    TIMESTAMP_FIELD_NUMBER: builtins.int
+    deprecated_key_id: builtins.int
+    key: builtins.bytes
+    timestamp: builtins.int
     def __init__(
         self,
         *,
-        deprecated_key_id: _builtins.int = ...,
-        key: _builtins.bytes = ...,
-        timestamp: _builtins.int = ...,
+        deprecated_key_id: builtins.int = ...,
+        key: builtins.bytes = ...,
+        timestamp: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deprecated_key_id", b"deprecated_key_id", "key", b"key", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["deprecated_key_id", b"deprecated_key_id", "key", b"key", "timestamp", b"timestamp"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___HRKey: _TypeAlias = HRKey  # noqa: Y015
+Global___HRKey: typing_extensions.TypeAlias = HRKey
 
-@_typing.final
-class RekeyGroup(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class RekeyGroup(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    @_typing.final
-    class KeysEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
+    @typing.final
+    class KeysEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.int
-        value: _builtins.bytes
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.int
+        value: builtins.bytes
         def __init__(
             self,
             *,
-            key: _builtins.int = ...,
-            value: _builtins.bytes = ...,
+            key: builtins.int = ...,
+            value: builtins.bytes = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    TIMESTAMP_FIELD_NUMBER: _builtins.int
-    KEYS_FIELD_NUMBER: _builtins.int
-    timestamp: _builtins.int
-    @_builtins.property
-    def keys(self) -> _containers.ScalarMap[_builtins.int, _builtins.bytes]: ...
+    TIMESTAMP_FIELD_NUMBER: builtins.int
+    KEYS_FIELD_NUMBER: builtins.int
+    timestamp: builtins.int
+    @property
+    def keys(self) -> google.protobuf.internal.containers.ScalarMap[builtins.int, builtins.bytes]: ...
     def __init__(
         self,
         *,
-        timestamp: _builtins.int = ...,
-        keys: _abc.Mapping[_builtins.int, _builtins.bytes] | None = ...,
+        timestamp: builtins.int = ...,
+        keys: collections.abc.Mapping[builtins.int, builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["keys", b"keys", "timestamp", b"timestamp"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___RekeyGroup: _TypeAlias = RekeyGroup  # noqa: Y015
+Global___RekeyGroup: typing_extensions.TypeAlias = RekeyGroup
 
-@_typing.final
-class DataSyncPayload(_message.Message):
+@typing.final
+class DataSyncPayload(google.protobuf.message.Message):
     """2/MVDS inside direct messages, as numbered by the status fork up to v0.0.26."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ACKS_FIELD_NUMBER: _builtins.int
-    OFFERS_FIELD_NUMBER: _builtins.int
-    REQUESTS_FIELD_NUMBER: _builtins.int
-    MESSAGES_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def acks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
-    @_builtins.property
-    def offers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
-    @_builtins.property
-    def requests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
-    @_builtins.property
-    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___DataSyncMessage]: ...
+    ACKS_FIELD_NUMBER: builtins.int
+    OFFERS_FIELD_NUMBER: builtins.int
+    REQUESTS_FIELD_NUMBER: builtins.int
+    MESSAGES_FIELD_NUMBER: builtins.int
+    @property
+    def acks(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
+    @property
+    def offers(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
+    @property
+    def requests(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
+    @property
+    def messages(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___DataSyncMessage]: ...
     def __init__(
         self,
         *,
-        acks: _abc.Iterable[_builtins.bytes] | None = ...,
-        offers: _abc.Iterable[_builtins.bytes] | None = ...,
-        requests: _abc.Iterable[_builtins.bytes] | None = ...,
-        messages: _abc.Iterable[Global___DataSyncMessage] | None = ...,
+        acks: collections.abc.Iterable[builtins.bytes] | None = ...,
+        offers: collections.abc.Iterable[builtins.bytes] | None = ...,
+        requests: collections.abc.Iterable[builtins.bytes] | None = ...,
+        messages: collections.abc.Iterable[Global___DataSyncMessage] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acks", b"acks", "messages", b"messages", "offers", b"offers", "requests", b"requests"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["acks", b"acks", "messages", b"messages", "offers", b"offers", "requests", b"requests"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___DataSyncPayload: _TypeAlias = DataSyncPayload  # noqa: Y015
+Global___DataSyncPayload: typing_extensions.TypeAlias = DataSyncPayload
 
-@_typing.final
-class DataSyncMessage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class DataSyncMessage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    GROUP_ID_FIELD_NUMBER: _builtins.int
-    TIMESTAMP_FIELD_NUMBER: _builtins.int
-    BODY_FIELD_NUMBER: _builtins.int
-    group_id: _builtins.bytes
-    timestamp: _builtins.int
-    body: _builtins.bytes
+    GROUP_ID_FIELD_NUMBER: builtins.int
+    TIMESTAMP_FIELD_NUMBER: builtins.int
+    BODY_FIELD_NUMBER: builtins.int
+    group_id: builtins.bytes
+    timestamp: builtins.int
+    body: builtins.bytes
     def __init__(
         self,
         *,
-        group_id: _builtins.bytes = ...,
-        timestamp: _builtins.int = ...,
-        body: _builtins.bytes = ...,
+        group_id: builtins.bytes = ...,
+        timestamp: builtins.int = ...,
+        body: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "group_id", b"group_id", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["body", b"body", "group_id", b"group_id", "timestamp", b"timestamp"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___DataSyncMessage: _TypeAlias = DataSyncMessage  # noqa: Y015
+Global___DataSyncMessage: typing_extensions.TypeAlias = DataSyncMessage
 
-@_typing.final
-class ApplicationMetadataMessage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class ApplicationMetadataMessage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    SIGNATURE_FIELD_NUMBER: _builtins.int
-    PAYLOAD_FIELD_NUMBER: _builtins.int
-    TYPE_FIELD_NUMBER: _builtins.int
-    signature: _builtins.bytes
-    payload: _builtins.bytes
-    type: _builtins.int
+    SIGNATURE_FIELD_NUMBER: builtins.int
+    PAYLOAD_FIELD_NUMBER: builtins.int
+    TYPE_FIELD_NUMBER: builtins.int
+    signature: builtins.bytes
+    payload: builtins.bytes
+    type: builtins.int
     def __init__(
         self,
         *,
-        signature: _builtins.bytes = ...,
-        payload: _builtins.bytes = ...,
-        type: _builtins.int = ...,
+        signature: builtins.bytes = ...,
+        payload: builtins.bytes = ...,
+        type: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["payload", b"payload", "signature", b"signature", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["payload", b"payload", "signature", b"signature", "type", b"type"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ApplicationMetadataMessage: _TypeAlias = ApplicationMetadataMessage  # noqa: Y015
+Global___ApplicationMetadataMessage: typing_extensions.TypeAlias = ApplicationMetadataMessage
 
-@_typing.final
-class Shard(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class Shard(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLUSTER_FIELD_NUMBER: _builtins.int
-    INDEX_FIELD_NUMBER: _builtins.int
-    cluster: _builtins.int
-    index: _builtins.int
+    CLUSTER_FIELD_NUMBER: builtins.int
+    INDEX_FIELD_NUMBER: builtins.int
+    cluster: builtins.int
+    index: builtins.int
     def __init__(
         self,
         *,
-        cluster: _builtins.int = ...,
-        index: _builtins.int = ...,
+        cluster: builtins.int = ...,
+        index: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster", b"cluster", "index", b"index"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["cluster", b"cluster", "index", b"index"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Shard: _TypeAlias = Shard  # noqa: Y015
+Global___Shard: typing_extensions.TypeAlias = Shard
 
-@_typing.final
-class StickerMessage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class StickerMessage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    HASH_FIELD_NUMBER: _builtins.int
-    PACK_FIELD_NUMBER: _builtins.int
-    hash: _builtins.str
-    pack: _builtins.int
+    HASH_FIELD_NUMBER: builtins.int
+    PACK_FIELD_NUMBER: builtins.int
+    hash: builtins.str
+    pack: builtins.int
     def __init__(
         self,
         *,
-        hash: _builtins.str = ...,
-        pack: _builtins.int = ...,
+        hash: builtins.str = ...,
+        pack: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hash", b"hash", "pack", b"pack"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["hash", b"hash", "pack", b"pack"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___StickerMessage: _TypeAlias = StickerMessage  # noqa: Y015
+Global___StickerMessage: typing_extensions.TypeAlias = StickerMessage
 
-@_typing.final
-class ImageMessage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class ImageMessage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    PAYLOAD_FIELD_NUMBER: _builtins.int
-    FORMAT_FIELD_NUMBER: _builtins.int
-    ALBUM_ID_FIELD_NUMBER: _builtins.int
-    WIDTH_FIELD_NUMBER: _builtins.int
-    HEIGHT_FIELD_NUMBER: _builtins.int
-    ALBUM_IMAGES_COUNT_FIELD_NUMBER: _builtins.int
-    payload: _builtins.bytes
-    format: _builtins.int
-    album_id: _builtins.str
-    width: _builtins.int
-    height: _builtins.int
-    album_images_count: _builtins.int
+    PAYLOAD_FIELD_NUMBER: builtins.int
+    FORMAT_FIELD_NUMBER: builtins.int
+    ALBUM_ID_FIELD_NUMBER: builtins.int
+    WIDTH_FIELD_NUMBER: builtins.int
+    HEIGHT_FIELD_NUMBER: builtins.int
+    ALBUM_IMAGES_COUNT_FIELD_NUMBER: builtins.int
+    payload: builtins.bytes
+    format: builtins.int
+    album_id: builtins.str
+    width: builtins.int
+    height: builtins.int
+    album_images_count: builtins.int
     def __init__(
         self,
         *,
-        payload: _builtins.bytes = ...,
-        format: _builtins.int = ...,
-        album_id: _builtins.str = ...,
-        width: _builtins.int = ...,
-        height: _builtins.int = ...,
-        album_images_count: _builtins.int = ...,
+        payload: builtins.bytes = ...,
+        format: builtins.int = ...,
+        album_id: builtins.str = ...,
+        width: builtins.int = ...,
+        height: builtins.int = ...,
+        album_images_count: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["album_id", b"album_id", "album_images_count", b"album_images_count", "format", b"format", "height", b"height", "payload", b"payload", "width", b"width"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["album_id", b"album_id", "album_images_count", b"album_images_count", "format", b"format", "height", b"height", "payload", b"payload", "width", b"width"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ImageMessage: _TypeAlias = ImageMessage  # noqa: Y015
+Global___ImageMessage: typing_extensions.TypeAlias = ImageMessage
 
-@_typing.final
-class AudioMessage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class AudioMessage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    PAYLOAD_FIELD_NUMBER: _builtins.int
-    TYPE_FIELD_NUMBER: _builtins.int
-    DURATION_MS_FIELD_NUMBER: _builtins.int
-    payload: _builtins.bytes
-    type: _builtins.int
-    duration_ms: _builtins.int
+    PAYLOAD_FIELD_NUMBER: builtins.int
+    TYPE_FIELD_NUMBER: builtins.int
+    DURATION_MS_FIELD_NUMBER: builtins.int
+    payload: builtins.bytes
+    type: builtins.int
+    duration_ms: builtins.int
     def __init__(
         self,
         *,
-        payload: _builtins.bytes = ...,
-        type: _builtins.int = ...,
-        duration_ms: _builtins.int = ...,
+        payload: builtins.bytes = ...,
+        type: builtins.int = ...,
+        duration_ms: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration_ms", b"duration_ms", "payload", b"payload", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["duration_ms", b"duration_ms", "payload", b"payload", "type", b"type"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___AudioMessage: _TypeAlias = AudioMessage  # noqa: Y015
+Global___AudioMessage: typing_extensions.TypeAlias = AudioMessage
 
-@_typing.final
-class BridgeMessage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class BridgeMessage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    BRIDGE_NAME_FIELD_NUMBER: _builtins.int
-    USER_NAME_FIELD_NUMBER: _builtins.int
-    USER_AVATAR_FIELD_NUMBER: _builtins.int
-    USER_ID_FIELD_NUMBER: _builtins.int
-    CONTENT_FIELD_NUMBER: _builtins.int
-    MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    PARENT_MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    bridge_name: _builtins.str
-    user_name: _builtins.str
-    user_avatar: _builtins.str
-    user_id: _builtins.str
-    content: _builtins.str
-    message_id: _builtins.str
-    parent_message_id: _builtins.str
+    BRIDGE_NAME_FIELD_NUMBER: builtins.int
+    USER_NAME_FIELD_NUMBER: builtins.int
+    USER_AVATAR_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CONTENT_FIELD_NUMBER: builtins.int
+    MESSAGE_ID_FIELD_NUMBER: builtins.int
+    PARENT_MESSAGE_ID_FIELD_NUMBER: builtins.int
+    bridge_name: builtins.str
+    user_name: builtins.str
+    user_avatar: builtins.str
+    user_id: builtins.str
+    content: builtins.str
+    message_id: builtins.str
+    parent_message_id: builtins.str
     def __init__(
         self,
         *,
-        bridge_name: _builtins.str = ...,
-        user_name: _builtins.str = ...,
-        user_avatar: _builtins.str = ...,
-        user_id: _builtins.str = ...,
-        content: _builtins.str = ...,
-        message_id: _builtins.str = ...,
-        parent_message_id: _builtins.str = ...,
+        bridge_name: builtins.str = ...,
+        user_name: builtins.str = ...,
+        user_avatar: builtins.str = ...,
+        user_id: builtins.str = ...,
+        content: builtins.str = ...,
+        message_id: builtins.str = ...,
+        parent_message_id: builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bridge_name", b"bridge_name", "content", b"content", "message_id", b"message_id", "parent_message_id", b"parent_message_id", "user_avatar", b"user_avatar", "user_id", b"user_id", "user_name", b"user_name"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["bridge_name", b"bridge_name", "content", b"content", "message_id", b"message_id", "parent_message_id", b"parent_message_id", "user_avatar", b"user_avatar", "user_id", b"user_id", "user_name", b"user_name"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___BridgeMessage: _TypeAlias = BridgeMessage  # noqa: Y015
+Global___BridgeMessage: typing_extensions.TypeAlias = BridgeMessage
 
-@_typing.final
-class ContactRequestPropagatedState(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class ContactRequestPropagatedState(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    LOCAL_CLOCK_FIELD_NUMBER: _builtins.int
-    LOCAL_STATE_FIELD_NUMBER: _builtins.int
-    REMOTE_CLOCK_FIELD_NUMBER: _builtins.int
-    REMOTE_STATE_FIELD_NUMBER: _builtins.int
-    local_clock: _builtins.int
-    local_state: _builtins.int
-    remote_clock: _builtins.int
-    remote_state: _builtins.int
+    LOCAL_CLOCK_FIELD_NUMBER: builtins.int
+    LOCAL_STATE_FIELD_NUMBER: builtins.int
+    REMOTE_CLOCK_FIELD_NUMBER: builtins.int
+    REMOTE_STATE_FIELD_NUMBER: builtins.int
+    local_clock: builtins.int
+    local_state: builtins.int
+    remote_clock: builtins.int
+    remote_state: builtins.int
     def __init__(
         self,
         *,
-        local_clock: _builtins.int = ...,
-        local_state: _builtins.int = ...,
-        remote_clock: _builtins.int = ...,
-        remote_state: _builtins.int = ...,
+        local_clock: builtins.int = ...,
+        local_state: builtins.int = ...,
+        remote_clock: builtins.int = ...,
+        remote_state: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["local_clock", b"local_clock", "local_state", b"local_state", "remote_clock", b"remote_clock", "remote_state", b"remote_state"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["local_clock", b"local_clock", "local_state", b"local_state", "remote_clock", b"remote_clock", "remote_state", b"remote_state"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ContactRequestPropagatedState: _TypeAlias = ContactRequestPropagatedState  # noqa: Y015
+Global___ContactRequestPropagatedState: typing_extensions.TypeAlias = ContactRequestPropagatedState
 
-@_typing.final
-class UnfurledLink(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class UnfurledLink(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    URL_FIELD_NUMBER: _builtins.int
-    TITLE_FIELD_NUMBER: _builtins.int
-    DESCRIPTION_FIELD_NUMBER: _builtins.int
-    THUMBNAIL_PAYLOAD_FIELD_NUMBER: _builtins.int
-    THUMBNAIL_WIDTH_FIELD_NUMBER: _builtins.int
-    THUMBNAIL_HEIGHT_FIELD_NUMBER: _builtins.int
-    TYPE_FIELD_NUMBER: _builtins.int
-    FAVICON_PAYLOAD_FIELD_NUMBER: _builtins.int
-    url: _builtins.str
-    title: _builtins.str
-    description: _builtins.str
-    thumbnail_payload: _builtins.bytes
-    thumbnail_width: _builtins.int
-    thumbnail_height: _builtins.int
-    type: _builtins.int
-    favicon_payload: _builtins.bytes
+    URL_FIELD_NUMBER: builtins.int
+    TITLE_FIELD_NUMBER: builtins.int
+    DESCRIPTION_FIELD_NUMBER: builtins.int
+    THUMBNAIL_PAYLOAD_FIELD_NUMBER: builtins.int
+    THUMBNAIL_WIDTH_FIELD_NUMBER: builtins.int
+    THUMBNAIL_HEIGHT_FIELD_NUMBER: builtins.int
+    TYPE_FIELD_NUMBER: builtins.int
+    FAVICON_PAYLOAD_FIELD_NUMBER: builtins.int
+    url: builtins.str
+    title: builtins.str
+    description: builtins.str
+    thumbnail_payload: builtins.bytes
+    thumbnail_width: builtins.int
+    thumbnail_height: builtins.int
+    type: builtins.int
+    favicon_payload: builtins.bytes
     def __init__(
         self,
         *,
-        url: _builtins.str = ...,
-        title: _builtins.str = ...,
-        description: _builtins.str = ...,
-        thumbnail_payload: _builtins.bytes = ...,
-        thumbnail_width: _builtins.int = ...,
-        thumbnail_height: _builtins.int = ...,
-        type: _builtins.int = ...,
-        favicon_payload: _builtins.bytes = ...,
+        url: builtins.str = ...,
+        title: builtins.str = ...,
+        description: builtins.str = ...,
+        thumbnail_payload: builtins.bytes = ...,
+        thumbnail_width: builtins.int = ...,
+        thumbnail_height: builtins.int = ...,
+        type: builtins.int = ...,
+        favicon_payload: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "favicon_payload", b"favicon_payload", "thumbnail_height", b"thumbnail_height", "thumbnail_payload", b"thumbnail_payload", "thumbnail_width", b"thumbnail_width", "title", b"title", "type", b"type", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["description", b"description", "favicon_payload", b"favicon_payload", "thumbnail_height", b"thumbnail_height", "thumbnail_payload", b"thumbnail_payload", "thumbnail_width", b"thumbnail_width", "title", b"title", "type", b"type", "url", b"url"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___UnfurledLink: _TypeAlias = UnfurledLink  # noqa: Y015
+Global___UnfurledLink: typing_extensions.TypeAlias = UnfurledLink
 
-@_typing.final
-class ChatMessage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class ChatMessage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    TIMESTAMP_FIELD_NUMBER: _builtins.int
-    TEXT_FIELD_NUMBER: _builtins.int
-    RESPONSE_TO_FIELD_NUMBER: _builtins.int
-    ENS_NAME_FIELD_NUMBER: _builtins.int
-    CHAT_ID_FIELD_NUMBER: _builtins.int
-    MESSAGE_TYPE_FIELD_NUMBER: _builtins.int
-    CONTENT_TYPE_FIELD_NUMBER: _builtins.int
-    STICKER_FIELD_NUMBER: _builtins.int
-    IMAGE_FIELD_NUMBER: _builtins.int
-    AUDIO_FIELD_NUMBER: _builtins.int
-    COMMUNITY_FIELD_NUMBER: _builtins.int
-    BRIDGE_MESSAGE_FIELD_NUMBER: _builtins.int
-    DISPLAY_NAME_FIELD_NUMBER: _builtins.int
-    CONTACT_REQUEST_PROPAGATED_STATE_FIELD_NUMBER: _builtins.int
-    UNFURLED_LINKS_FIELD_NUMBER: _builtins.int
-    SHARD_FIELD_NUMBER: _builtins.int
-    CUSTOMIZATION_COLOR_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    timestamp: _builtins.int
-    text: _builtins.str
-    response_to: _builtins.str
-    ens_name: _builtins.str
-    chat_id: _builtins.str
-    message_type: _builtins.int
-    content_type: _builtins.int
-    community: _builtins.bytes
-    display_name: _builtins.str
-    customization_color: _builtins.int
-    @_builtins.property
+    CLOCK_FIELD_NUMBER: builtins.int
+    TIMESTAMP_FIELD_NUMBER: builtins.int
+    TEXT_FIELD_NUMBER: builtins.int
+    RESPONSE_TO_FIELD_NUMBER: builtins.int
+    ENS_NAME_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    MESSAGE_TYPE_FIELD_NUMBER: builtins.int
+    CONTENT_TYPE_FIELD_NUMBER: builtins.int
+    STICKER_FIELD_NUMBER: builtins.int
+    IMAGE_FIELD_NUMBER: builtins.int
+    AUDIO_FIELD_NUMBER: builtins.int
+    COMMUNITY_FIELD_NUMBER: builtins.int
+    BRIDGE_MESSAGE_FIELD_NUMBER: builtins.int
+    DISPLAY_NAME_FIELD_NUMBER: builtins.int
+    CONTACT_REQUEST_PROPAGATED_STATE_FIELD_NUMBER: builtins.int
+    UNFURLED_LINKS_FIELD_NUMBER: builtins.int
+    SHARD_FIELD_NUMBER: builtins.int
+    CUSTOMIZATION_COLOR_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    timestamp: builtins.int
+    text: builtins.str
+    response_to: builtins.str
+    ens_name: builtins.str
+    chat_id: builtins.str
+    message_type: builtins.int
+    content_type: builtins.int
+    community: builtins.bytes
+    display_name: builtins.str
+    customization_color: builtins.int
+    @property
     def sticker(self) -> Global___StickerMessage: ...
-    @_builtins.property
+    @property
     def image(self) -> Global___ImageMessage: ...
-    @_builtins.property
+    @property
     def audio(self) -> Global___AudioMessage: ...
-    @_builtins.property
+    @property
     def bridge_message(self) -> Global___BridgeMessage: ...
-    @_builtins.property
+    @property
     def contact_request_propagated_state(self) -> Global___ContactRequestPropagatedState: ...
-    @_builtins.property
-    def unfurled_links(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnfurledLink]: ...
-    @_builtins.property
+    @property
+    def unfurled_links(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___UnfurledLink]: ...
+    @property
     def shard(self) -> Global___Shard: ...
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        timestamp: _builtins.int = ...,
-        text: _builtins.str = ...,
-        response_to: _builtins.str = ...,
-        ens_name: _builtins.str = ...,
-        chat_id: _builtins.str = ...,
-        message_type: _builtins.int = ...,
-        content_type: _builtins.int = ...,
+        clock: builtins.int = ...,
+        timestamp: builtins.int = ...,
+        text: builtins.str = ...,
+        response_to: builtins.str = ...,
+        ens_name: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        message_type: builtins.int = ...,
+        content_type: builtins.int = ...,
         sticker: Global___StickerMessage | None = ...,
         image: Global___ImageMessage | None = ...,
         audio: Global___AudioMessage | None = ...,
-        community: _builtins.bytes = ...,
+        community: builtins.bytes = ...,
         bridge_message: Global___BridgeMessage | None = ...,
-        display_name: _builtins.str = ...,
+        display_name: builtins.str = ...,
         contact_request_propagated_state: Global___ContactRequestPropagatedState | None = ...,
-        unfurled_links: _abc.Iterable[Global___UnfurledLink] | None = ...,
+        unfurled_links: collections.abc.Iterable[Global___UnfurledLink] | None = ...,
         shard: Global___Shard | None = ...,
-        customization_color: _builtins.int = ...,
+        customization_color: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["audio", b"audio", "bridge_message", b"bridge_message", "community", b"community", "contact_request_propagated_state", b"contact_request_propagated_state", "image", b"image", "payload", b"payload", "shard", b"shard", "sticker", b"sticker"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["audio", b"audio", "bridge_message", b"bridge_message", "chat_id", b"chat_id", "clock", b"clock", "community", b"community", "contact_request_propagated_state", b"contact_request_propagated_state", "content_type", b"content_type", "customization_color", b"customization_color", "display_name", b"display_name", "ens_name", b"ens_name", "image", b"image", "message_type", b"message_type", "payload", b"payload", "response_to", b"response_to", "shard", b"shard", "sticker", b"sticker", "text", b"text", "timestamp", b"timestamp", "unfurled_links", b"unfurled_links"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["audio", b"audio", "bridge_message", b"bridge_message", "community", b"community", "contact_request_propagated_state", b"contact_request_propagated_state", "image", b"image", "payload", b"payload", "shard", b"shard", "sticker", b"sticker"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["audio", b"audio", "bridge_message", b"bridge_message", "chat_id", b"chat_id", "clock", b"clock", "community", b"community", "contact_request_propagated_state", b"contact_request_propagated_state", "content_type", b"content_type", "customization_color", b"customization_color", "display_name", b"display_name", "ens_name", b"ens_name", "image", b"image", "message_type", b"message_type", "payload", b"payload", "response_to", b"response_to", "shard", b"shard", "sticker", b"sticker", "text", b"text", "timestamp", b"timestamp", "unfurled_links", b"unfurled_links"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["sticker", "image", "audio", "community", "bridge_message"]  # noqa: Y015
-    _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
+    _WhichOneofReturnType_payload: typing_extensions.TypeAlias = typing.Literal["sticker", "image", "audio", "community", "bridge_message"]
+    _WhichOneofArgType_payload: typing_extensions.TypeAlias = typing.Literal["payload", b"payload"]
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
-Global___ChatMessage: _TypeAlias = ChatMessage  # noqa: Y015
+Global___ChatMessage: typing_extensions.TypeAlias = ChatMessage
 
-@_typing.final
-class EditMessage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class EditMessage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    TEXT_FIELD_NUMBER: _builtins.int
-    CHAT_ID_FIELD_NUMBER: _builtins.int
-    MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    GRANT_FIELD_NUMBER: _builtins.int
-    MESSAGE_TYPE_FIELD_NUMBER: _builtins.int
-    CONTENT_TYPE_FIELD_NUMBER: _builtins.int
-    UNFURLED_LINKS_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    text: _builtins.str
-    chat_id: _builtins.str
-    message_id: _builtins.str
-    grant: _builtins.bytes
-    message_type: _builtins.int
-    content_type: _builtins.int
-    @_builtins.property
-    def unfurled_links(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnfurledLink]: ...
+    CLOCK_FIELD_NUMBER: builtins.int
+    TEXT_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    MESSAGE_ID_FIELD_NUMBER: builtins.int
+    GRANT_FIELD_NUMBER: builtins.int
+    MESSAGE_TYPE_FIELD_NUMBER: builtins.int
+    CONTENT_TYPE_FIELD_NUMBER: builtins.int
+    UNFURLED_LINKS_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    text: builtins.str
+    chat_id: builtins.str
+    message_id: builtins.str
+    grant: builtins.bytes
+    message_type: builtins.int
+    content_type: builtins.int
+    @property
+    def unfurled_links(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___UnfurledLink]: ...
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        text: _builtins.str = ...,
-        chat_id: _builtins.str = ...,
-        message_id: _builtins.str = ...,
-        grant: _builtins.bytes = ...,
-        message_type: _builtins.int = ...,
-        content_type: _builtins.int = ...,
-        unfurled_links: _abc.Iterable[Global___UnfurledLink] | None = ...,
+        clock: builtins.int = ...,
+        text: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        message_id: builtins.str = ...,
+        grant: builtins.bytes = ...,
+        message_type: builtins.int = ...,
+        content_type: builtins.int = ...,
+        unfurled_links: collections.abc.Iterable[Global___UnfurledLink] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "clock", b"clock", "content_type", b"content_type", "grant", b"grant", "message_id", b"message_id", "message_type", b"message_type", "text", b"text", "unfurled_links", b"unfurled_links"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["chat_id", b"chat_id", "clock", b"clock", "content_type", b"content_type", "grant", b"grant", "message_id", b"message_id", "message_type", b"message_type", "text", b"text", "unfurled_links", b"unfurled_links"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___EditMessage: _TypeAlias = EditMessage  # noqa: Y015
+Global___EditMessage: typing_extensions.TypeAlias = EditMessage
 
-@_typing.final
-class DeleteMessage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class DeleteMessage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    CHAT_ID_FIELD_NUMBER: _builtins.int
-    MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    GRANT_FIELD_NUMBER: _builtins.int
-    MESSAGE_TYPE_FIELD_NUMBER: _builtins.int
-    DELETED_BY_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    chat_id: _builtins.str
-    message_id: _builtins.str
-    grant: _builtins.bytes
-    message_type: _builtins.int
-    deleted_by: _builtins.str
+    CLOCK_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    MESSAGE_ID_FIELD_NUMBER: builtins.int
+    GRANT_FIELD_NUMBER: builtins.int
+    MESSAGE_TYPE_FIELD_NUMBER: builtins.int
+    DELETED_BY_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    chat_id: builtins.str
+    message_id: builtins.str
+    grant: builtins.bytes
+    message_type: builtins.int
+    deleted_by: builtins.str
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        chat_id: _builtins.str = ...,
-        message_id: _builtins.str = ...,
-        grant: _builtins.bytes = ...,
-        message_type: _builtins.int = ...,
-        deleted_by: _builtins.str = ...,
+        clock: builtins.int = ...,
+        chat_id: builtins.str = ...,
+        message_id: builtins.str = ...,
+        grant: builtins.bytes = ...,
+        message_type: builtins.int = ...,
+        deleted_by: builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "clock", b"clock", "deleted_by", b"deleted_by", "grant", b"grant", "message_id", b"message_id", "message_type", b"message_type"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["chat_id", b"chat_id", "clock", b"clock", "deleted_by", b"deleted_by", "grant", b"grant", "message_id", b"message_id", "message_type", b"message_type"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___DeleteMessage: _TypeAlias = DeleteMessage  # noqa: Y015
+Global___DeleteMessage: typing_extensions.TypeAlias = DeleteMessage
 
-@_typing.final
-class PinMessage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class PinMessage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    CHAT_ID_FIELD_NUMBER: _builtins.int
-    PINNED_FIELD_NUMBER: _builtins.int
-    MESSAGE_TYPE_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    message_id: _builtins.str
-    chat_id: _builtins.str
-    pinned: _builtins.bool
-    message_type: _builtins.int
+    CLOCK_FIELD_NUMBER: builtins.int
+    MESSAGE_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    PINNED_FIELD_NUMBER: builtins.int
+    MESSAGE_TYPE_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    message_id: builtins.str
+    chat_id: builtins.str
+    pinned: builtins.bool
+    message_type: builtins.int
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        message_id: _builtins.str = ...,
-        chat_id: _builtins.str = ...,
-        pinned: _builtins.bool = ...,
-        message_type: _builtins.int = ...,
+        clock: builtins.int = ...,
+        message_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        pinned: builtins.bool = ...,
+        message_type: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "clock", b"clock", "message_id", b"message_id", "message_type", b"message_type", "pinned", b"pinned"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["chat_id", b"chat_id", "clock", b"clock", "message_id", b"message_id", "message_type", b"message_type", "pinned", b"pinned"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___PinMessage: _TypeAlias = PinMessage  # noqa: Y015
+Global___PinMessage: typing_extensions.TypeAlias = PinMessage
 
-@_typing.final
-class EmojiReaction(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class EmojiReaction(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    CHAT_ID_FIELD_NUMBER: _builtins.int
-    MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    MESSAGE_TYPE_FIELD_NUMBER: _builtins.int
-    TYPE_FIELD_NUMBER: _builtins.int
-    RETRACTED_FIELD_NUMBER: _builtins.int
-    GRANT_FIELD_NUMBER: _builtins.int
-    EMOJI_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    chat_id: _builtins.str
-    message_id: _builtins.str
-    message_type: _builtins.int
-    type: _builtins.int
-    retracted: _builtins.bool
-    grant: _builtins.bytes
-    emoji: _builtins.str
+    CLOCK_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    MESSAGE_ID_FIELD_NUMBER: builtins.int
+    MESSAGE_TYPE_FIELD_NUMBER: builtins.int
+    TYPE_FIELD_NUMBER: builtins.int
+    RETRACTED_FIELD_NUMBER: builtins.int
+    GRANT_FIELD_NUMBER: builtins.int
+    EMOJI_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    chat_id: builtins.str
+    message_id: builtins.str
+    message_type: builtins.int
+    type: builtins.int
+    retracted: builtins.bool
+    grant: builtins.bytes
+    emoji: builtins.str
     """Any emoji, from clients since status-go#6916; `type` is 0 then. The number is assumed: the
     source of that change could not be read.
     """
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        chat_id: _builtins.str = ...,
-        message_id: _builtins.str = ...,
-        message_type: _builtins.int = ...,
-        type: _builtins.int = ...,
-        retracted: _builtins.bool = ...,
-        grant: _builtins.bytes = ...,
-        emoji: _builtins.str = ...,
+        clock: builtins.int = ...,
+        chat_id: builtins.str = ...,
+        message_id: builtins.str = ...,
+        message_type: builtins.int = ...,
+        type: builtins.int = ...,
+        retracted: builtins.bool = ...,
+        grant: builtins.bytes = ...,
+        emoji: builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "clock", b"clock", "emoji", b"emoji", "grant", b"grant", "message_id", b"message_id", "message_type", b"message_type", "retracted", b"retracted", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["chat_id", b"chat_id", "clock", b"clock", "emoji", b"emoji", "grant", b"grant", "message_id", b"message_id", "message_type", b"message_type", "retracted", b"retracted", "type", b"type"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___EmojiReaction: _TypeAlias = EmojiReaction  # noqa: Y015
+Global___EmojiReaction: typing_extensions.TypeAlias = EmojiReaction
 
-@_typing.final
-class StatusUpdate(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class StatusUpdate(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    STATUS_TYPE_FIELD_NUMBER: _builtins.int
-    CUSTOM_TEXT_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    status_type: _builtins.int
-    custom_text: _builtins.str
+    CLOCK_FIELD_NUMBER: builtins.int
+    STATUS_TYPE_FIELD_NUMBER: builtins.int
+    CUSTOM_TEXT_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    status_type: builtins.int
+    custom_text: builtins.str
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        status_type: _builtins.int = ...,
-        custom_text: _builtins.str = ...,
+        clock: builtins.int = ...,
+        status_type: builtins.int = ...,
+        custom_text: builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "custom_text", b"custom_text", "status_type", b"status_type"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["clock", b"clock", "custom_text", b"custom_text", "status_type", b"status_type"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___StatusUpdate: _TypeAlias = StatusUpdate  # noqa: Y015
+Global___StatusUpdate: typing_extensions.TypeAlias = StatusUpdate
 
-@_typing.final
-class ContactUpdate(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class ContactUpdate(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    ENS_NAME_FIELD_NUMBER: _builtins.int
-    PROFILE_IMAGE_FIELD_NUMBER: _builtins.int
-    DISPLAY_NAME_FIELD_NUMBER: _builtins.int
-    CONTACT_REQUEST_CLOCK_FIELD_NUMBER: _builtins.int
-    CONTACT_REQUEST_PROPAGATED_STATE_FIELD_NUMBER: _builtins.int
-    PUBLIC_KEY_FIELD_NUMBER: _builtins.int
-    CUSTOMIZATION_COLOR_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    ens_name: _builtins.str
-    profile_image: _builtins.str
-    display_name: _builtins.str
-    contact_request_clock: _builtins.int
-    public_key: _builtins.str
-    customization_color: _builtins.int
-    @_builtins.property
+    CLOCK_FIELD_NUMBER: builtins.int
+    ENS_NAME_FIELD_NUMBER: builtins.int
+    PROFILE_IMAGE_FIELD_NUMBER: builtins.int
+    DISPLAY_NAME_FIELD_NUMBER: builtins.int
+    CONTACT_REQUEST_CLOCK_FIELD_NUMBER: builtins.int
+    CONTACT_REQUEST_PROPAGATED_STATE_FIELD_NUMBER: builtins.int
+    PUBLIC_KEY_FIELD_NUMBER: builtins.int
+    CUSTOMIZATION_COLOR_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    ens_name: builtins.str
+    profile_image: builtins.str
+    display_name: builtins.str
+    contact_request_clock: builtins.int
+    public_key: builtins.str
+    customization_color: builtins.int
+    @property
     def contact_request_propagated_state(self) -> Global___ContactRequestPropagatedState: ...
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        ens_name: _builtins.str = ...,
-        profile_image: _builtins.str = ...,
-        display_name: _builtins.str = ...,
-        contact_request_clock: _builtins.int = ...,
+        clock: builtins.int = ...,
+        ens_name: builtins.str = ...,
+        profile_image: builtins.str = ...,
+        display_name: builtins.str = ...,
+        contact_request_clock: builtins.int = ...,
         contact_request_propagated_state: Global___ContactRequestPropagatedState | None = ...,
-        public_key: _builtins.str = ...,
-        customization_color: _builtins.int = ...,
+        public_key: builtins.str = ...,
+        customization_color: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["contact_request_propagated_state", b"contact_request_propagated_state"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "contact_request_clock", b"contact_request_clock", "contact_request_propagated_state", b"contact_request_propagated_state", "customization_color", b"customization_color", "display_name", b"display_name", "ens_name", b"ens_name", "profile_image", b"profile_image", "public_key", b"public_key"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["contact_request_propagated_state", b"contact_request_propagated_state"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["clock", b"clock", "contact_request_clock", b"contact_request_clock", "contact_request_propagated_state", b"contact_request_propagated_state", "customization_color", b"customization_color", "display_name", b"display_name", "ens_name", b"ens_name", "profile_image", b"profile_image", "public_key", b"public_key"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ContactUpdate: _TypeAlias = ContactUpdate  # noqa: Y015
+Global___ContactUpdate: typing_extensions.TypeAlias = ContactUpdate
 
-@_typing.final
-class AcceptContactRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class AcceptContactRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ID_FIELD_NUMBER: _builtins.int
-    CLOCK_FIELD_NUMBER: _builtins.int
-    id: _builtins.str
-    clock: _builtins.int
+    ID_FIELD_NUMBER: builtins.int
+    CLOCK_FIELD_NUMBER: builtins.int
+    id: builtins.str
+    clock: builtins.int
     def __init__(
         self,
         *,
-        id: _builtins.str = ...,
-        clock: _builtins.int = ...,
+        id: builtins.str = ...,
+        clock: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "id", b"id"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["clock", b"clock", "id", b"id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___AcceptContactRequest: _TypeAlias = AcceptContactRequest  # noqa: Y015
+Global___AcceptContactRequest: typing_extensions.TypeAlias = AcceptContactRequest
 
-@_typing.final
-class RetractContactRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class RetractContactRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ID_FIELD_NUMBER: _builtins.int
-    CLOCK_FIELD_NUMBER: _builtins.int
-    id: _builtins.str
-    clock: _builtins.int
+    ID_FIELD_NUMBER: builtins.int
+    CLOCK_FIELD_NUMBER: builtins.int
+    id: builtins.str
+    clock: builtins.int
     def __init__(
         self,
         *,
-        id: _builtins.str = ...,
-        clock: _builtins.int = ...,
+        id: builtins.str = ...,
+        clock: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "id", b"id"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["clock", b"clock", "id", b"id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___RetractContactRequest: _TypeAlias = RetractContactRequest  # noqa: Y015
+Global___RetractContactRequest: typing_extensions.TypeAlias = RetractContactRequest
 
-@_typing.final
-class MembershipUpdateMessage(_message.Message):
+@typing.final
+class MembershipUpdateMessage(google.protobuf.message.Message):
     """55/STATUS-1TO1. An event is a signature of 65 bytes and an encoded MembershipUpdateEvent."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CHAT_ID_FIELD_NUMBER: _builtins.int
-    EVENTS_FIELD_NUMBER: _builtins.int
-    MESSAGE_FIELD_NUMBER: _builtins.int
-    EMOJI_REACTION_FIELD_NUMBER: _builtins.int
-    chat_id: _builtins.str
-    @_builtins.property
-    def events(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
-    @_builtins.property
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    EVENTS_FIELD_NUMBER: builtins.int
+    MESSAGE_FIELD_NUMBER: builtins.int
+    EMOJI_REACTION_FIELD_NUMBER: builtins.int
+    chat_id: builtins.str
+    @property
+    def events(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
+    @property
     def message(self) -> Global___ChatMessage: ...
-    @_builtins.property
+    @property
     def emoji_reaction(self) -> Global___EmojiReaction: ...
     def __init__(
         self,
         *,
-        chat_id: _builtins.str = ...,
-        events: _abc.Iterable[_builtins.bytes] | None = ...,
+        chat_id: builtins.str = ...,
+        events: collections.abc.Iterable[builtins.bytes] | None = ...,
         message: Global___ChatMessage | None = ...,
         emoji_reaction: Global___EmojiReaction | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chat_entity", b"chat_entity", "emoji_reaction", b"emoji_reaction", "message", b"message"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_entity", b"chat_entity", "chat_id", b"chat_id", "emoji_reaction", b"emoji_reaction", "events", b"events", "message", b"message"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["chat_entity", b"chat_entity", "emoji_reaction", b"emoji_reaction", "message", b"message"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["chat_entity", b"chat_entity", "chat_id", b"chat_id", "emoji_reaction", b"emoji_reaction", "events", b"events", "message", b"message"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_chat_entity: _TypeAlias = _typing.Literal["message", "emoji_reaction"]  # noqa: Y015
-    _WhichOneofArgType_chat_entity: _TypeAlias = _typing.Literal["chat_entity", b"chat_entity"]  # noqa: Y015
+    _WhichOneofReturnType_chat_entity: typing_extensions.TypeAlias = typing.Literal["message", "emoji_reaction"]
+    _WhichOneofArgType_chat_entity: typing_extensions.TypeAlias = typing.Literal["chat_entity", b"chat_entity"]
     def WhichOneof(self, oneof_group: _WhichOneofArgType_chat_entity) -> _WhichOneofReturnType_chat_entity | None: ...
 
-Global___MembershipUpdateMessage: _TypeAlias = MembershipUpdateMessage  # noqa: Y015
+Global___MembershipUpdateMessage: typing_extensions.TypeAlias = MembershipUpdateMessage
 
-@_typing.final
-class MembershipUpdateEvent(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class MembershipUpdateEvent(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    MEMBERS_FIELD_NUMBER: _builtins.int
-    NAME_FIELD_NUMBER: _builtins.int
-    TYPE_FIELD_NUMBER: _builtins.int
-    COLOR_FIELD_NUMBER: _builtins.int
-    IMAGE_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    name: _builtins.str
-    type: _builtins.int
-    color: _builtins.str
-    image: _builtins.bytes
-    @_builtins.property
-    def members(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    CLOCK_FIELD_NUMBER: builtins.int
+    MEMBERS_FIELD_NUMBER: builtins.int
+    NAME_FIELD_NUMBER: builtins.int
+    TYPE_FIELD_NUMBER: builtins.int
+    COLOR_FIELD_NUMBER: builtins.int
+    IMAGE_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    name: builtins.str
+    type: builtins.int
+    color: builtins.str
+    image: builtins.bytes
+    @property
+    def members(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        members: _abc.Iterable[_builtins.str] | None = ...,
-        name: _builtins.str = ...,
-        type: _builtins.int = ...,
-        color: _builtins.str = ...,
-        image: _builtins.bytes = ...,
+        clock: builtins.int = ...,
+        members: collections.abc.Iterable[builtins.str] | None = ...,
+        name: builtins.str = ...,
+        type: builtins.int = ...,
+        color: builtins.str = ...,
+        image: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "color", b"color", "image", b"image", "members", b"members", "name", b"name", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["clock", b"clock", "color", b"color", "image", b"image", "members", b"members", "name", b"name", "type", b"type"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___MembershipUpdateEvent: _TypeAlias = MembershipUpdateEvent  # noqa: Y015
+Global___MembershipUpdateEvent: typing_extensions.TypeAlias = MembershipUpdateEvent
 
-@_typing.final
-class RevealedAccount(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class RevealedAccount(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ADDRESS_FIELD_NUMBER: _builtins.int
-    SIGNATURE_FIELD_NUMBER: _builtins.int
-    CHAIN_IDS_FIELD_NUMBER: _builtins.int
-    IS_AIRDROP_ADDRESS_FIELD_NUMBER: _builtins.int
-    address: _builtins.str
-    signature: _builtins.bytes
-    is_airdrop_address: _builtins.bool
-    @_builtins.property
-    def chain_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    ADDRESS_FIELD_NUMBER: builtins.int
+    SIGNATURE_FIELD_NUMBER: builtins.int
+    CHAIN_IDS_FIELD_NUMBER: builtins.int
+    IS_AIRDROP_ADDRESS_FIELD_NUMBER: builtins.int
+    address: builtins.str
+    signature: builtins.bytes
+    is_airdrop_address: builtins.bool
+    @property
+    def chain_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     def __init__(
         self,
         *,
-        address: _builtins.str = ...,
-        signature: _builtins.bytes = ...,
-        chain_ids: _abc.Iterable[_builtins.int] | None = ...,
-        is_airdrop_address: _builtins.bool = ...,
+        address: builtins.str = ...,
+        signature: builtins.bytes = ...,
+        chain_ids: collections.abc.Iterable[builtins.int] | None = ...,
+        is_airdrop_address: builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "chain_ids", b"chain_ids", "is_airdrop_address", b"is_airdrop_address", "signature", b"signature"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["address", b"address", "chain_ids", b"chain_ids", "is_airdrop_address", b"is_airdrop_address", "signature", b"signature"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___RevealedAccount: _TypeAlias = RevealedAccount  # noqa: Y015
+Global___RevealedAccount: typing_extensions.TypeAlias = RevealedAccount
 
-@_typing.final
-class CommunityMember(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityMember(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ROLES_FIELD_NUMBER: _builtins.int
-    LAST_UPDATE_CLOCK_FIELD_NUMBER: _builtins.int
-    CHANNEL_ROLE_FIELD_NUMBER: _builtins.int
-    last_update_clock: _builtins.int
-    channel_role: _builtins.int
-    @_builtins.property
-    def roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    ROLES_FIELD_NUMBER: builtins.int
+    LAST_UPDATE_CLOCK_FIELD_NUMBER: builtins.int
+    CHANNEL_ROLE_FIELD_NUMBER: builtins.int
+    last_update_clock: builtins.int
+    channel_role: builtins.int
+    @property
+    def roles(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     def __init__(
         self,
         *,
-        roles: _abc.Iterable[_builtins.int] | None = ...,
-        last_update_clock: _builtins.int = ...,
-        channel_role: _builtins.int = ...,
+        roles: collections.abc.Iterable[builtins.int] | None = ...,
+        last_update_clock: builtins.int = ...,
+        channel_role: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_role", b"channel_role", "last_update_clock", b"last_update_clock", "roles", b"roles"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["channel_role", b"channel_role", "last_update_clock", b"last_update_clock", "roles", b"roles"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityMember: _TypeAlias = CommunityMember  # noqa: Y015
+Global___CommunityMember: typing_extensions.TypeAlias = CommunityMember
 
-@_typing.final
-class CommunityPermissions(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityPermissions(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ENS_ONLY_FIELD_NUMBER: _builtins.int
-    PRIVATE_FIELD_NUMBER: _builtins.int
-    ACCESS_FIELD_NUMBER: _builtins.int
-    ens_only: _builtins.bool
-    private: _builtins.bool
-    access: _builtins.int
+    ENS_ONLY_FIELD_NUMBER: builtins.int
+    PRIVATE_FIELD_NUMBER: builtins.int
+    ACCESS_FIELD_NUMBER: builtins.int
+    ens_only: builtins.bool
+    private: builtins.bool
+    access: builtins.int
     def __init__(
         self,
         *,
-        ens_only: _builtins.bool = ...,
-        private: _builtins.bool = ...,
-        access: _builtins.int = ...,
+        ens_only: builtins.bool = ...,
+        private: builtins.bool = ...,
+        access: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "ens_only", b"ens_only", "private", b"private"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["access", b"access", "ens_only", b"ens_only", "private", b"private"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityPermissions: _TypeAlias = CommunityPermissions  # noqa: Y015
+Global___CommunityPermissions: typing_extensions.TypeAlias = CommunityPermissions
 
-@_typing.final
-class IdentityImage(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class IdentityImage(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    PAYLOAD_FIELD_NUMBER: _builtins.int
-    SOURCE_TYPE_FIELD_NUMBER: _builtins.int
-    IMAGE_FORMAT_FIELD_NUMBER: _builtins.int
-    payload: _builtins.bytes
-    source_type: _builtins.int
-    image_format: _builtins.int
+    PAYLOAD_FIELD_NUMBER: builtins.int
+    SOURCE_TYPE_FIELD_NUMBER: builtins.int
+    IMAGE_FORMAT_FIELD_NUMBER: builtins.int
+    payload: builtins.bytes
+    source_type: builtins.int
+    image_format: builtins.int
     def __init__(
         self,
         *,
-        payload: _builtins.bytes = ...,
-        source_type: _builtins.int = ...,
-        image_format: _builtins.int = ...,
+        payload: builtins.bytes = ...,
+        source_type: builtins.int = ...,
+        image_format: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["image_format", b"image_format", "payload", b"payload", "source_type", b"source_type"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["image_format", b"image_format", "payload", b"payload", "source_type", b"source_type"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___IdentityImage: _TypeAlias = IdentityImage  # noqa: Y015
+Global___IdentityImage: typing_extensions.TypeAlias = IdentityImage
 
-@_typing.final
-class ChatIdentity(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class ChatIdentity(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    @_typing.final
-    class ImagesEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
+    @typing.final
+    class ImagesEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        @_builtins.property
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        @property
         def value(self) -> Global___IdentityImage: ...
         def __init__(
             self,
             *,
-            key: _builtins.str = ...,
+            key: builtins.str = ...,
             value: Global___IdentityImage | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["value", b"value"]
+        def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    ENS_NAME_FIELD_NUMBER: _builtins.int
-    IMAGES_FIELD_NUMBER: _builtins.int
-    DISPLAY_NAME_FIELD_NUMBER: _builtins.int
-    DESCRIPTION_FIELD_NUMBER: _builtins.int
-    COLOR_FIELD_NUMBER: _builtins.int
-    EMOJI_FIELD_NUMBER: _builtins.int
-    FIRST_MESSAGE_TIMESTAMP_FIELD_NUMBER: _builtins.int
-    CUSTOMIZATION_COLOR_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    ens_name: _builtins.str
-    display_name: _builtins.str
-    description: _builtins.str
-    color: _builtins.str
-    emoji: _builtins.str
-    first_message_timestamp: _builtins.int
-    customization_color: _builtins.int
-    @_builtins.property
-    def images(self) -> _containers.MessageMap[_builtins.str, Global___IdentityImage]: ...
+    CLOCK_FIELD_NUMBER: builtins.int
+    ENS_NAME_FIELD_NUMBER: builtins.int
+    IMAGES_FIELD_NUMBER: builtins.int
+    DISPLAY_NAME_FIELD_NUMBER: builtins.int
+    DESCRIPTION_FIELD_NUMBER: builtins.int
+    COLOR_FIELD_NUMBER: builtins.int
+    EMOJI_FIELD_NUMBER: builtins.int
+    FIRST_MESSAGE_TIMESTAMP_FIELD_NUMBER: builtins.int
+    CUSTOMIZATION_COLOR_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    ens_name: builtins.str
+    display_name: builtins.str
+    description: builtins.str
+    color: builtins.str
+    emoji: builtins.str
+    first_message_timestamp: builtins.int
+    customization_color: builtins.int
+    @property
+    def images(self) -> google.protobuf.internal.containers.MessageMap[builtins.str, Global___IdentityImage]: ...
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        ens_name: _builtins.str = ...,
-        images: _abc.Mapping[_builtins.str, Global___IdentityImage] | None = ...,
-        display_name: _builtins.str = ...,
-        description: _builtins.str = ...,
-        color: _builtins.str = ...,
-        emoji: _builtins.str = ...,
-        first_message_timestamp: _builtins.int = ...,
-        customization_color: _builtins.int = ...,
+        clock: builtins.int = ...,
+        ens_name: builtins.str = ...,
+        images: collections.abc.Mapping[builtins.str, Global___IdentityImage] | None = ...,
+        display_name: builtins.str = ...,
+        description: builtins.str = ...,
+        color: builtins.str = ...,
+        emoji: builtins.str = ...,
+        first_message_timestamp: builtins.int = ...,
+        customization_color: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "color", b"color", "customization_color", b"customization_color", "description", b"description", "display_name", b"display_name", "emoji", b"emoji", "ens_name", b"ens_name", "first_message_timestamp", b"first_message_timestamp", "images", b"images"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["clock", b"clock", "color", b"color", "customization_color", b"customization_color", "description", b"description", "display_name", b"display_name", "emoji", b"emoji", "ens_name", b"ens_name", "first_message_timestamp", b"first_message_timestamp", "images", b"images"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ChatIdentity: _TypeAlias = ChatIdentity  # noqa: Y015
+Global___ChatIdentity: typing_extensions.TypeAlias = ChatIdentity
 
-@_typing.final
-class CommunityChat(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityChat(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    @_typing.final
-    class MembersEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
+    @typing.final
+    class MembersEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        @_builtins.property
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        @property
         def value(self) -> Global___CommunityMember: ...
         def __init__(
             self,
             *,
-            key: _builtins.str = ...,
+            key: builtins.str = ...,
             value: Global___CommunityMember | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["value", b"value"]
+        def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    MEMBERS_FIELD_NUMBER: _builtins.int
-    PERMISSIONS_FIELD_NUMBER: _builtins.int
-    IDENTITY_FIELD_NUMBER: _builtins.int
-    CATEGORY_ID_FIELD_NUMBER: _builtins.int
-    POSITION_FIELD_NUMBER: _builtins.int
-    VIEWERS_CAN_POST_REACTIONS_FIELD_NUMBER: _builtins.int
-    HIDE_IF_PERMISSIONS_NOT_MET_FIELD_NUMBER: _builtins.int
-    category_id: _builtins.str
-    position: _builtins.int
-    viewers_can_post_reactions: _builtins.bool
-    hide_if_permissions_not_met: _builtins.bool
-    @_builtins.property
-    def members(self) -> _containers.MessageMap[_builtins.str, Global___CommunityMember]: ...
-    @_builtins.property
+    MEMBERS_FIELD_NUMBER: builtins.int
+    PERMISSIONS_FIELD_NUMBER: builtins.int
+    IDENTITY_FIELD_NUMBER: builtins.int
+    CATEGORY_ID_FIELD_NUMBER: builtins.int
+    POSITION_FIELD_NUMBER: builtins.int
+    VIEWERS_CAN_POST_REACTIONS_FIELD_NUMBER: builtins.int
+    HIDE_IF_PERMISSIONS_NOT_MET_FIELD_NUMBER: builtins.int
+    category_id: builtins.str
+    position: builtins.int
+    viewers_can_post_reactions: builtins.bool
+    hide_if_permissions_not_met: builtins.bool
+    @property
+    def members(self) -> google.protobuf.internal.containers.MessageMap[builtins.str, Global___CommunityMember]: ...
+    @property
     def permissions(self) -> Global___CommunityPermissions: ...
-    @_builtins.property
+    @property
     def identity(self) -> Global___ChatIdentity: ...
     def __init__(
         self,
         *,
-        members: _abc.Mapping[_builtins.str, Global___CommunityMember] | None = ...,
+        members: collections.abc.Mapping[builtins.str, Global___CommunityMember] | None = ...,
         permissions: Global___CommunityPermissions | None = ...,
         identity: Global___ChatIdentity | None = ...,
-        category_id: _builtins.str = ...,
-        position: _builtins.int = ...,
-        viewers_can_post_reactions: _builtins.bool = ...,
-        hide_if_permissions_not_met: _builtins.bool = ...,
+        category_id: builtins.str = ...,
+        position: builtins.int = ...,
+        viewers_can_post_reactions: builtins.bool = ...,
+        hide_if_permissions_not_met: builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["identity", b"identity", "permissions", b"permissions"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["category_id", b"category_id", "hide_if_permissions_not_met", b"hide_if_permissions_not_met", "identity", b"identity", "members", b"members", "permissions", b"permissions", "position", b"position", "viewers_can_post_reactions", b"viewers_can_post_reactions"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["identity", b"identity", "permissions", b"permissions"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["category_id", b"category_id", "hide_if_permissions_not_met", b"hide_if_permissions_not_met", "identity", b"identity", "members", b"members", "permissions", b"permissions", "position", b"position", "viewers_can_post_reactions", b"viewers_can_post_reactions"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityChat: _TypeAlias = CommunityChat  # noqa: Y015
+Global___CommunityChat: typing_extensions.TypeAlias = CommunityChat
 
-@_typing.final
-class CommunityCategory(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityCategory(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CATEGORY_ID_FIELD_NUMBER: _builtins.int
-    NAME_FIELD_NUMBER: _builtins.int
-    POSITION_FIELD_NUMBER: _builtins.int
-    category_id: _builtins.str
-    name: _builtins.str
-    position: _builtins.int
+    CATEGORY_ID_FIELD_NUMBER: builtins.int
+    NAME_FIELD_NUMBER: builtins.int
+    POSITION_FIELD_NUMBER: builtins.int
+    category_id: builtins.str
+    name: builtins.str
+    position: builtins.int
     def __init__(
         self,
         *,
-        category_id: _builtins.str = ...,
-        name: _builtins.str = ...,
-        position: _builtins.int = ...,
+        category_id: builtins.str = ...,
+        name: builtins.str = ...,
+        position: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["category_id", b"category_id", "name", b"name", "position", b"position"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["category_id", b"category_id", "name", b"name", "position", b"position"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityCategory: _TypeAlias = CommunityCategory  # noqa: Y015
+Global___CommunityCategory: typing_extensions.TypeAlias = CommunityCategory
 
-@_typing.final
-class CommunityAdminSettings(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityAdminSettings(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    PIN_MESSAGE_ALL_MEMBERS_ENABLED_FIELD_NUMBER: _builtins.int
-    pin_message_all_members_enabled: _builtins.bool
+    PIN_MESSAGE_ALL_MEMBERS_ENABLED_FIELD_NUMBER: builtins.int
+    pin_message_all_members_enabled: builtins.bool
     def __init__(
         self,
         *,
-        pin_message_all_members_enabled: _builtins.bool = ...,
+        pin_message_all_members_enabled: builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["pin_message_all_members_enabled", b"pin_message_all_members_enabled"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["pin_message_all_members_enabled", b"pin_message_all_members_enabled"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityAdminSettings: _TypeAlias = CommunityAdminSettings  # noqa: Y015
+Global___CommunityAdminSettings: typing_extensions.TypeAlias = CommunityAdminSettings
 
-@_typing.final
-class CommunityBanInfo(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityBanInfo(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    DELETE_ALL_MESSAGES_FIELD_NUMBER: _builtins.int
-    delete_all_messages: _builtins.bool
+    DELETE_ALL_MESSAGES_FIELD_NUMBER: builtins.int
+    delete_all_messages: builtins.bool
     def __init__(
         self,
         *,
-        delete_all_messages: _builtins.bool = ...,
+        delete_all_messages: builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delete_all_messages", b"delete_all_messages"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["delete_all_messages", b"delete_all_messages"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityBanInfo: _TypeAlias = CommunityBanInfo  # noqa: Y015
+Global___CommunityBanInfo: typing_extensions.TypeAlias = CommunityBanInfo
 
-@_typing.final
-class TokenCriteria(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class TokenCriteria(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    @_typing.final
-    class ContractAddressesEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
+    @typing.final
+    class ContractAddressesEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.int
-        value: _builtins.str
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.int
+        value: builtins.str
         def __init__(
             self,
             *,
-            key: _builtins.int = ...,
-            value: _builtins.str = ...,
+            key: builtins.int = ...,
+            value: builtins.str = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    CONTRACT_ADDRESSES_FIELD_NUMBER: _builtins.int
-    TYPE_FIELD_NUMBER: _builtins.int
-    SYMBOL_FIELD_NUMBER: _builtins.int
-    NAME_FIELD_NUMBER: _builtins.int
-    AMOUNT_FIELD_NUMBER: _builtins.int
-    TOKEN_IDS_FIELD_NUMBER: _builtins.int
-    ENS_PATTERN_FIELD_NUMBER: _builtins.int
-    DECIMALS_FIELD_NUMBER: _builtins.int
-    AMOUNT_IN_WEI_FIELD_NUMBER: _builtins.int
-    type: _builtins.int
-    symbol: _builtins.str
-    name: _builtins.str
-    amount: _builtins.str
-    ens_pattern: _builtins.str
-    decimals: _builtins.int
-    amount_in_wei: _builtins.str
-    @_builtins.property
-    def contract_addresses(self) -> _containers.ScalarMap[_builtins.int, _builtins.str]: ...
-    @_builtins.property
-    def token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    CONTRACT_ADDRESSES_FIELD_NUMBER: builtins.int
+    TYPE_FIELD_NUMBER: builtins.int
+    SYMBOL_FIELD_NUMBER: builtins.int
+    NAME_FIELD_NUMBER: builtins.int
+    AMOUNT_FIELD_NUMBER: builtins.int
+    TOKEN_IDS_FIELD_NUMBER: builtins.int
+    ENS_PATTERN_FIELD_NUMBER: builtins.int
+    DECIMALS_FIELD_NUMBER: builtins.int
+    AMOUNT_IN_WEI_FIELD_NUMBER: builtins.int
+    type: builtins.int
+    symbol: builtins.str
+    name: builtins.str
+    amount: builtins.str
+    ens_pattern: builtins.str
+    decimals: builtins.int
+    amount_in_wei: builtins.str
+    @property
+    def contract_addresses(self) -> google.protobuf.internal.containers.ScalarMap[builtins.int, builtins.str]: ...
+    @property
+    def token_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     def __init__(
         self,
         *,
-        contract_addresses: _abc.Mapping[_builtins.int, _builtins.str] | None = ...,
-        type: _builtins.int = ...,
-        symbol: _builtins.str = ...,
-        name: _builtins.str = ...,
-        amount: _builtins.str = ...,
-        token_ids: _abc.Iterable[_builtins.int] | None = ...,
-        ens_pattern: _builtins.str = ...,
-        decimals: _builtins.int = ...,
-        amount_in_wei: _builtins.str = ...,
+        contract_addresses: collections.abc.Mapping[builtins.int, builtins.str] | None = ...,
+        type: builtins.int = ...,
+        symbol: builtins.str = ...,
+        name: builtins.str = ...,
+        amount: builtins.str = ...,
+        token_ids: collections.abc.Iterable[builtins.int] | None = ...,
+        ens_pattern: builtins.str = ...,
+        decimals: builtins.int = ...,
+        amount_in_wei: builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "amount_in_wei", b"amount_in_wei", "contract_addresses", b"contract_addresses", "decimals", b"decimals", "ens_pattern", b"ens_pattern", "name", b"name", "symbol", b"symbol", "token_ids", b"token_ids", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["amount", b"amount", "amount_in_wei", b"amount_in_wei", "contract_addresses", b"contract_addresses", "decimals", b"decimals", "ens_pattern", b"ens_pattern", "name", b"name", "symbol", b"symbol", "token_ids", b"token_ids", "type", b"type"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___TokenCriteria: _TypeAlias = TokenCriteria  # noqa: Y015
+Global___TokenCriteria: typing_extensions.TypeAlias = TokenCriteria
 
-@_typing.final
-class CommunityTokenPermission(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityTokenPermission(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ID_FIELD_NUMBER: _builtins.int
-    TYPE_FIELD_NUMBER: _builtins.int
-    TOKEN_CRITERIA_FIELD_NUMBER: _builtins.int
-    CHAT_IDS_FIELD_NUMBER: _builtins.int
-    IS_PRIVATE_FIELD_NUMBER: _builtins.int
-    id: _builtins.str
-    type: _builtins.int
-    is_private: _builtins.bool
-    @_builtins.property
-    def token_criteria(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenCriteria]: ...
-    @_builtins.property
-    def chat_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    ID_FIELD_NUMBER: builtins.int
+    TYPE_FIELD_NUMBER: builtins.int
+    TOKEN_CRITERIA_FIELD_NUMBER: builtins.int
+    CHAT_IDS_FIELD_NUMBER: builtins.int
+    IS_PRIVATE_FIELD_NUMBER: builtins.int
+    id: builtins.str
+    type: builtins.int
+    is_private: builtins.bool
+    @property
+    def token_criteria(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___TokenCriteria]: ...
+    @property
+    def chat_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     def __init__(
         self,
         *,
-        id: _builtins.str = ...,
-        type: _builtins.int = ...,
-        token_criteria: _abc.Iterable[Global___TokenCriteria] | None = ...,
-        chat_ids: _abc.Iterable[_builtins.str] | None = ...,
-        is_private: _builtins.bool = ...,
+        id: builtins.str = ...,
+        type: builtins.int = ...,
+        token_criteria: collections.abc.Iterable[Global___TokenCriteria] | None = ...,
+        chat_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        is_private: builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_ids", b"chat_ids", "id", b"id", "is_private", b"is_private", "token_criteria", b"token_criteria", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["chat_ids", b"chat_ids", "id", b"id", "is_private", b"is_private", "token_criteria", b"token_criteria", "type", b"type"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityTokenPermission: _TypeAlias = CommunityTokenPermission  # noqa: Y015
+Global___CommunityTokenPermission: typing_extensions.TypeAlias = CommunityTokenPermission
 
-@_typing.final
-class CommunityDescription(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityDescription(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    @_typing.final
-    class MembersEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
+    @typing.final
+    class MembersEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        @_builtins.property
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        @property
         def value(self) -> Global___CommunityMember: ...
         def __init__(
             self,
             *,
-            key: _builtins.str = ...,
+            key: builtins.str = ...,
             value: Global___CommunityMember | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["value", b"value"]
+        def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    @_typing.final
-    class ChatsEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
+    @typing.final
+    class ChatsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        @_builtins.property
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        @property
         def value(self) -> Global___CommunityChat: ...
         def __init__(
             self,
             *,
-            key: _builtins.str = ...,
+            key: builtins.str = ...,
             value: Global___CommunityChat | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["value", b"value"]
+        def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    @_typing.final
-    class CategoriesEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
+    @typing.final
+    class CategoriesEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        @_builtins.property
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        @property
         def value(self) -> Global___CommunityCategory: ...
         def __init__(
             self,
             *,
-            key: _builtins.str = ...,
+            key: builtins.str = ...,
             value: Global___CommunityCategory | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["value", b"value"]
+        def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    @_typing.final
-    class TokenPermissionsEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
+    @typing.final
+    class TokenPermissionsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        @_builtins.property
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        @property
         def value(self) -> Global___CommunityTokenPermission: ...
         def __init__(
             self,
             *,
-            key: _builtins.str = ...,
+            key: builtins.str = ...,
             value: Global___CommunityTokenPermission | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["value", b"value"]
+        def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    @_typing.final
-    class BannedMembersEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
+    @typing.final
+    class BannedMembersEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        @_builtins.property
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        @property
         def value(self) -> Global___CommunityBanInfo: ...
         def __init__(
             self,
             *,
-            key: _builtins.str = ...,
+            key: builtins.str = ...,
             value: Global___CommunityBanInfo | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["value", b"value"]
+        def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    @_typing.final
-    class PrivateDataEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
+    @typing.final
+    class PrivateDataEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        value: _builtins.bytes
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.bytes
         def __init__(
             self,
             *,
-            key: _builtins.str = ...,
-            value: _builtins.bytes = ...,
+            key: builtins.str = ...,
+            value: builtins.bytes = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    MEMBERS_FIELD_NUMBER: _builtins.int
-    PERMISSIONS_FIELD_NUMBER: _builtins.int
-    IDENTITY_FIELD_NUMBER: _builtins.int
-    CHATS_FIELD_NUMBER: _builtins.int
-    BAN_LIST_FIELD_NUMBER: _builtins.int
-    CATEGORIES_FIELD_NUMBER: _builtins.int
-    ARCHIVE_MAGNETLINK_CLOCK_FIELD_NUMBER: _builtins.int
-    ADMIN_SETTINGS_FIELD_NUMBER: _builtins.int
-    INTRO_MESSAGE_FIELD_NUMBER: _builtins.int
-    OUTRO_MESSAGE_FIELD_NUMBER: _builtins.int
-    ENCRYPTED_FIELD_NUMBER: _builtins.int
-    TAGS_FIELD_NUMBER: _builtins.int
-    TOKEN_PERMISSIONS_FIELD_NUMBER: _builtins.int
-    ACTIVE_MEMBERS_COUNT_FIELD_NUMBER: _builtins.int
-    ID_FIELD_NUMBER: _builtins.int
-    BANNED_MEMBERS_FIELD_NUMBER: _builtins.int
-    RESEND_ACCOUNTS_CLOCK_FIELD_NUMBER: _builtins.int
-    PRIVATE_DATA_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    archive_magnetlink_clock: _builtins.int
-    intro_message: _builtins.str
-    outro_message: _builtins.str
-    encrypted: _builtins.bool
-    active_members_count: _builtins.int
-    id: _builtins.str
-    resend_accounts_clock: _builtins.int
-    @_builtins.property
-    def members(self) -> _containers.MessageMap[_builtins.str, Global___CommunityMember]: ...
-    @_builtins.property
+    CLOCK_FIELD_NUMBER: builtins.int
+    MEMBERS_FIELD_NUMBER: builtins.int
+    PERMISSIONS_FIELD_NUMBER: builtins.int
+    IDENTITY_FIELD_NUMBER: builtins.int
+    CHATS_FIELD_NUMBER: builtins.int
+    BAN_LIST_FIELD_NUMBER: builtins.int
+    CATEGORIES_FIELD_NUMBER: builtins.int
+    ARCHIVE_MAGNETLINK_CLOCK_FIELD_NUMBER: builtins.int
+    ADMIN_SETTINGS_FIELD_NUMBER: builtins.int
+    INTRO_MESSAGE_FIELD_NUMBER: builtins.int
+    OUTRO_MESSAGE_FIELD_NUMBER: builtins.int
+    ENCRYPTED_FIELD_NUMBER: builtins.int
+    TAGS_FIELD_NUMBER: builtins.int
+    TOKEN_PERMISSIONS_FIELD_NUMBER: builtins.int
+    ACTIVE_MEMBERS_COUNT_FIELD_NUMBER: builtins.int
+    ID_FIELD_NUMBER: builtins.int
+    BANNED_MEMBERS_FIELD_NUMBER: builtins.int
+    RESEND_ACCOUNTS_CLOCK_FIELD_NUMBER: builtins.int
+    PRIVATE_DATA_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    archive_magnetlink_clock: builtins.int
+    intro_message: builtins.str
+    outro_message: builtins.str
+    encrypted: builtins.bool
+    active_members_count: builtins.int
+    id: builtins.str
+    resend_accounts_clock: builtins.int
+    @property
+    def members(self) -> google.protobuf.internal.containers.MessageMap[builtins.str, Global___CommunityMember]: ...
+    @property
     def permissions(self) -> Global___CommunityPermissions: ...
-    @_builtins.property
+    @property
     def identity(self) -> Global___ChatIdentity: ...
-    @_builtins.property
-    def chats(self) -> _containers.MessageMap[_builtins.str, Global___CommunityChat]: ...
-    @_builtins.property
-    def ban_list(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
-    @_builtins.property
-    def categories(self) -> _containers.MessageMap[_builtins.str, Global___CommunityCategory]: ...
-    @_builtins.property
+    @property
+    def chats(self) -> google.protobuf.internal.containers.MessageMap[builtins.str, Global___CommunityChat]: ...
+    @property
+    def ban_list(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
+    @property
+    def categories(self) -> google.protobuf.internal.containers.MessageMap[builtins.str, Global___CommunityCategory]: ...
+    @property
     def admin_settings(self) -> Global___CommunityAdminSettings: ...
-    @_builtins.property
-    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
-    @_builtins.property
-    def token_permissions(self) -> _containers.MessageMap[_builtins.str, Global___CommunityTokenPermission]: ...
-    @_builtins.property
-    def banned_members(self) -> _containers.MessageMap[_builtins.str, Global___CommunityBanInfo]: ...
-    @_builtins.property
-    def private_data(self) -> _containers.ScalarMap[_builtins.str, _builtins.bytes]: ...
+    @property
+    def tags(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
+    @property
+    def token_permissions(self) -> google.protobuf.internal.containers.MessageMap[builtins.str, Global___CommunityTokenPermission]: ...
+    @property
+    def banned_members(self) -> google.protobuf.internal.containers.MessageMap[builtins.str, Global___CommunityBanInfo]: ...
+    @property
+    def private_data(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.bytes]: ...
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        members: _abc.Mapping[_builtins.str, Global___CommunityMember] | None = ...,
+        clock: builtins.int = ...,
+        members: collections.abc.Mapping[builtins.str, Global___CommunityMember] | None = ...,
         permissions: Global___CommunityPermissions | None = ...,
         identity: Global___ChatIdentity | None = ...,
-        chats: _abc.Mapping[_builtins.str, Global___CommunityChat] | None = ...,
-        ban_list: _abc.Iterable[_builtins.str] | None = ...,
-        categories: _abc.Mapping[_builtins.str, Global___CommunityCategory] | None = ...,
-        archive_magnetlink_clock: _builtins.int = ...,
+        chats: collections.abc.Mapping[builtins.str, Global___CommunityChat] | None = ...,
+        ban_list: collections.abc.Iterable[builtins.str] | None = ...,
+        categories: collections.abc.Mapping[builtins.str, Global___CommunityCategory] | None = ...,
+        archive_magnetlink_clock: builtins.int = ...,
         admin_settings: Global___CommunityAdminSettings | None = ...,
-        intro_message: _builtins.str = ...,
-        outro_message: _builtins.str = ...,
-        encrypted: _builtins.bool = ...,
-        tags: _abc.Iterable[_builtins.str] | None = ...,
-        token_permissions: _abc.Mapping[_builtins.str, Global___CommunityTokenPermission] | None = ...,
-        active_members_count: _builtins.int = ...,
-        id: _builtins.str = ...,
-        banned_members: _abc.Mapping[_builtins.str, Global___CommunityBanInfo] | None = ...,
-        resend_accounts_clock: _builtins.int = ...,
-        private_data: _abc.Mapping[_builtins.str, _builtins.bytes] | None = ...,
+        intro_message: builtins.str = ...,
+        outro_message: builtins.str = ...,
+        encrypted: builtins.bool = ...,
+        tags: collections.abc.Iterable[builtins.str] | None = ...,
+        token_permissions: collections.abc.Mapping[builtins.str, Global___CommunityTokenPermission] | None = ...,
+        active_members_count: builtins.int = ...,
+        id: builtins.str = ...,
+        banned_members: collections.abc.Mapping[builtins.str, Global___CommunityBanInfo] | None = ...,
+        resend_accounts_clock: builtins.int = ...,
+        private_data: collections.abc.Mapping[builtins.str, builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["admin_settings", b"admin_settings", "identity", b"identity", "permissions", b"permissions"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_members_count", b"active_members_count", "admin_settings", b"admin_settings", "archive_magnetlink_clock", b"archive_magnetlink_clock", "ban_list", b"ban_list", "banned_members", b"banned_members", "categories", b"categories", "chats", b"chats", "clock", b"clock", "encrypted", b"encrypted", "id", b"id", "identity", b"identity", "intro_message", b"intro_message", "members", b"members", "outro_message", b"outro_message", "permissions", b"permissions", "private_data", b"private_data", "resend_accounts_clock", b"resend_accounts_clock", "tags", b"tags", "token_permissions", b"token_permissions"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["admin_settings", b"admin_settings", "identity", b"identity", "permissions", b"permissions"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["active_members_count", b"active_members_count", "admin_settings", b"admin_settings", "archive_magnetlink_clock", b"archive_magnetlink_clock", "ban_list", b"ban_list", "banned_members", b"banned_members", "categories", b"categories", "chats", b"chats", "clock", b"clock", "encrypted", b"encrypted", "id", b"id", "identity", b"identity", "intro_message", b"intro_message", "members", b"members", "outro_message", b"outro_message", "permissions", b"permissions", "private_data", b"private_data", "resend_accounts_clock", b"resend_accounts_clock", "tags", b"tags", "token_permissions", b"token_permissions"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityDescription: _TypeAlias = CommunityDescription  # noqa: Y015
+Global___CommunityDescription: typing_extensions.TypeAlias = CommunityDescription
 
-@_typing.final
-class CommunityRequestToJoin(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityRequestToJoin(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    ENS_NAME_FIELD_NUMBER: _builtins.int
-    CHAT_ID_FIELD_NUMBER: _builtins.int
-    COMMUNITY_ID_FIELD_NUMBER: _builtins.int
-    DISPLAY_NAME_FIELD_NUMBER: _builtins.int
-    REVEALED_ACCOUNTS_FIELD_NUMBER: _builtins.int
-    CUSTOMIZATION_COLOR_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    ens_name: _builtins.str
-    chat_id: _builtins.str
-    community_id: _builtins.bytes
-    display_name: _builtins.str
-    customization_color: _builtins.int
-    @_builtins.property
-    def revealed_accounts(self) -> _containers.RepeatedCompositeFieldContainer[Global___RevealedAccount]: ...
+    CLOCK_FIELD_NUMBER: builtins.int
+    ENS_NAME_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    COMMUNITY_ID_FIELD_NUMBER: builtins.int
+    DISPLAY_NAME_FIELD_NUMBER: builtins.int
+    REVEALED_ACCOUNTS_FIELD_NUMBER: builtins.int
+    CUSTOMIZATION_COLOR_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    ens_name: builtins.str
+    chat_id: builtins.str
+    community_id: builtins.bytes
+    display_name: builtins.str
+    customization_color: builtins.int
+    @property
+    def revealed_accounts(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___RevealedAccount]: ...
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        ens_name: _builtins.str = ...,
-        chat_id: _builtins.str = ...,
-        community_id: _builtins.bytes = ...,
-        display_name: _builtins.str = ...,
-        revealed_accounts: _abc.Iterable[Global___RevealedAccount] | None = ...,
-        customization_color: _builtins.int = ...,
+        clock: builtins.int = ...,
+        ens_name: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        community_id: builtins.bytes = ...,
+        display_name: builtins.str = ...,
+        revealed_accounts: collections.abc.Iterable[Global___RevealedAccount] | None = ...,
+        customization_color: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "clock", b"clock", "community_id", b"community_id", "customization_color", b"customization_color", "display_name", b"display_name", "ens_name", b"ens_name", "revealed_accounts", b"revealed_accounts"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["chat_id", b"chat_id", "clock", b"clock", "community_id", b"community_id", "customization_color", b"customization_color", "display_name", b"display_name", "ens_name", b"ens_name", "revealed_accounts", b"revealed_accounts"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityRequestToJoin: _TypeAlias = CommunityRequestToJoin  # noqa: Y015
+Global___CommunityRequestToJoin: typing_extensions.TypeAlias = CommunityRequestToJoin
 
-@_typing.final
-class CommunityRequestToJoinResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityRequestToJoinResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    COMMUNITY_FIELD_NUMBER: _builtins.int
-    ACCEPTED_FIELD_NUMBER: _builtins.int
-    GRANT_FIELD_NUMBER: _builtins.int
-    COMMUNITY_ID_FIELD_NUMBER: _builtins.int
-    MAGNET_URI_FIELD_NUMBER: _builtins.int
-    PROTECTED_TOPIC_PRIVATE_KEY_FIELD_NUMBER: _builtins.int
-    SHARD_FIELD_NUMBER: _builtins.int
-    COMMUNITY_DESCRIPTION_PROTOCOL_MESSAGE_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    accepted: _builtins.bool
-    grant: _builtins.bytes
-    community_id: _builtins.bytes
-    magnet_uri: _builtins.str
-    protected_topic_private_key: _builtins.bytes
-    community_description_protocol_message: _builtins.bytes
-    @_builtins.property
+    CLOCK_FIELD_NUMBER: builtins.int
+    COMMUNITY_FIELD_NUMBER: builtins.int
+    ACCEPTED_FIELD_NUMBER: builtins.int
+    GRANT_FIELD_NUMBER: builtins.int
+    COMMUNITY_ID_FIELD_NUMBER: builtins.int
+    MAGNET_URI_FIELD_NUMBER: builtins.int
+    PROTECTED_TOPIC_PRIVATE_KEY_FIELD_NUMBER: builtins.int
+    SHARD_FIELD_NUMBER: builtins.int
+    COMMUNITY_DESCRIPTION_PROTOCOL_MESSAGE_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    accepted: builtins.bool
+    grant: builtins.bytes
+    community_id: builtins.bytes
+    magnet_uri: builtins.str
+    protected_topic_private_key: builtins.bytes
+    community_description_protocol_message: builtins.bytes
+    @property
     def community(self) -> Global___CommunityDescription: ...
-    @_builtins.property
+    @property
     def shard(self) -> Global___Shard: ...
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
+        clock: builtins.int = ...,
         community: Global___CommunityDescription | None = ...,
-        accepted: _builtins.bool = ...,
-        grant: _builtins.bytes = ...,
-        community_id: _builtins.bytes = ...,
-        magnet_uri: _builtins.str = ...,
-        protected_topic_private_key: _builtins.bytes = ...,
+        accepted: builtins.bool = ...,
+        grant: builtins.bytes = ...,
+        community_id: builtins.bytes = ...,
+        magnet_uri: builtins.str = ...,
+        protected_topic_private_key: builtins.bytes = ...,
         shard: Global___Shard | None = ...,
-        community_description_protocol_message: _builtins.bytes = ...,
+        community_description_protocol_message: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["community", b"community", "shard", b"shard"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "clock", b"clock", "community", b"community", "community_description_protocol_message", b"community_description_protocol_message", "community_id", b"community_id", "grant", b"grant", "magnet_uri", b"magnet_uri", "protected_topic_private_key", b"protected_topic_private_key", "shard", b"shard"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["community", b"community", "shard", b"shard"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["accepted", b"accepted", "clock", b"clock", "community", b"community", "community_description_protocol_message", b"community_description_protocol_message", "community_id", b"community_id", "grant", b"grant", "magnet_uri", b"magnet_uri", "protected_topic_private_key", b"protected_topic_private_key", "shard", b"shard"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityRequestToJoinResponse: _TypeAlias = CommunityRequestToJoinResponse  # noqa: Y015
+Global___CommunityRequestToJoinResponse: typing_extensions.TypeAlias = CommunityRequestToJoinResponse
 
-@_typing.final
-class CommunityEncryptionKeysRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityEncryptionKeysRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    COMMUNITY_ID_FIELD_NUMBER: _builtins.int
-    CHAT_IDS_FIELD_NUMBER: _builtins.int
-    community_id: _builtins.bytes
-    @_builtins.property
-    def chat_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    COMMUNITY_ID_FIELD_NUMBER: builtins.int
+    CHAT_IDS_FIELD_NUMBER: builtins.int
+    community_id: builtins.bytes
+    @property
+    def chat_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     def __init__(
         self,
         *,
-        community_id: _builtins.bytes = ...,
-        chat_ids: _abc.Iterable[_builtins.str] | None = ...,
+        community_id: builtins.bytes = ...,
+        chat_ids: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_ids", b"chat_ids", "community_id", b"community_id"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["chat_ids", b"chat_ids", "community_id", b"community_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityEncryptionKeysRequest: _TypeAlias = CommunityEncryptionKeysRequest  # noqa: Y015
+Global___CommunityEncryptionKeysRequest: typing_extensions.TypeAlias = CommunityEncryptionKeysRequest
 
-@_typing.final
-class CommunityRequestToLeave(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityRequestToLeave(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    COMMUNITY_ID_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    community_id: _builtins.bytes
+    CLOCK_FIELD_NUMBER: builtins.int
+    COMMUNITY_ID_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    community_id: builtins.bytes
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        community_id: _builtins.bytes = ...,
+        clock: builtins.int = ...,
+        community_id: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "community_id", b"community_id"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["clock", b"clock", "community_id", b"community_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityRequestToLeave: _TypeAlias = CommunityRequestToLeave  # noqa: Y015
+Global___CommunityRequestToLeave: typing_extensions.TypeAlias = CommunityRequestToLeave
 
-@_typing.final
-class CommunityUserKicked(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class CommunityUserKicked(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CLOCK_FIELD_NUMBER: _builtins.int
-    COMMUNITY_ID_FIELD_NUMBER: _builtins.int
-    clock: _builtins.int
-    community_id: _builtins.bytes
+    CLOCK_FIELD_NUMBER: builtins.int
+    COMMUNITY_ID_FIELD_NUMBER: builtins.int
+    clock: builtins.int
+    community_id: builtins.bytes
     def __init__(
         self,
         *,
-        clock: _builtins.int = ...,
-        community_id: _builtins.bytes = ...,
+        clock: builtins.int = ...,
+        community_id: builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "community_id", b"community_id"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["clock", b"clock", "community_id", b"community_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CommunityUserKicked: _TypeAlias = CommunityUserKicked  # noqa: Y015
+Global___CommunityUserKicked: typing_extensions.TypeAlias = CommunityUserKicked
 
-@_typing.final
-class ContactCodeAdvertisement(_message.Message):
+@typing.final
+class ContactCodeAdvertisement(google.protobuf.message.Message):
     """status-go's field 1 is about push notifications."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CHAT_IDENTITY_FIELD_NUMBER: _builtins.int
-    @_builtins.property
+    CHAT_IDENTITY_FIELD_NUMBER: builtins.int
+    @property
     def chat_identity(self) -> Global___ChatIdentity: ...
     def __init__(
         self,
         *,
         chat_identity: Global___ChatIdentity | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chat_identity", b"chat_identity"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_identity", b"chat_identity"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["chat_identity", b"chat_identity"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["chat_identity", b"chat_identity"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ContactCodeAdvertisement: _TypeAlias = ContactCodeAdvertisement  # noqa: Y015
+Global___ContactCodeAdvertisement: typing_extensions.TypeAlias = ContactCodeAdvertisement
 
-@_typing.final
-class RetrievalHint(_message.Message):
+@typing.final
+class RetrievalHint(google.protobuf.message.Message):
     """Of SDS messages of communities (status-go, layers/reliability)."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    ENVELOPE_HASHES_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def envelope_hashes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+    ENVELOPE_HASHES_FIELD_NUMBER: builtins.int
+    @property
+    def envelope_hashes(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]:
         """Waku message hashes as text, `0x…`: one for each segment."""
 
     def __init__(
         self,
         *,
-        envelope_hashes: _abc.Iterable[_builtins.bytes] | None = ...,
+        envelope_hashes: collections.abc.Iterable[builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["envelope_hashes", b"envelope_hashes"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["envelope_hashes", b"envelope_hashes"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___RetrievalHint: _TypeAlias = RetrievalHint  # noqa: Y015
+Global___RetrievalHint: typing_extensions.TypeAlias = RetrievalHint
 
-@_typing.final
-class URLCommunity(_message.Message):
+@typing.final
+class URLCommunity(google.protobuf.message.Message):
     """What stands in an invite link (status-go, url_data.proto: `Community` and `URLData`)."""
 
-    DESCRIPTOR: _descriptor.Descriptor
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    DISPLAY_NAME_FIELD_NUMBER: _builtins.int
-    DESCRIPTION_FIELD_NUMBER: _builtins.int
-    MEMBERS_COUNT_FIELD_NUMBER: _builtins.int
-    COLOR_FIELD_NUMBER: _builtins.int
-    TAG_INDICES_FIELD_NUMBER: _builtins.int
-    display_name: _builtins.str
-    description: _builtins.str
-    members_count: _builtins.int
-    color: _builtins.str
-    @_builtins.property
-    def tag_indices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    DISPLAY_NAME_FIELD_NUMBER: builtins.int
+    DESCRIPTION_FIELD_NUMBER: builtins.int
+    MEMBERS_COUNT_FIELD_NUMBER: builtins.int
+    COLOR_FIELD_NUMBER: builtins.int
+    TAG_INDICES_FIELD_NUMBER: builtins.int
+    display_name: builtins.str
+    description: builtins.str
+    members_count: builtins.int
+    color: builtins.str
+    @property
+    def tag_indices(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     def __init__(
         self,
         *,
-        display_name: _builtins.str = ...,
-        description: _builtins.str = ...,
-        members_count: _builtins.int = ...,
-        color: _builtins.str = ...,
-        tag_indices: _abc.Iterable[_builtins.int] | None = ...,
+        display_name: builtins.str = ...,
+        description: builtins.str = ...,
+        members_count: builtins.int = ...,
+        color: builtins.str = ...,
+        tag_indices: collections.abc.Iterable[builtins.int] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["color", b"color", "description", b"description", "display_name", b"display_name", "members_count", b"members_count", "tag_indices", b"tag_indices"]  # noqa: Y015
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["color", b"color", "description", b"description", "display_name", b"display_name", "members_count", b"members_count", "tag_indices", b"tag_indices"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___URLCommunity: _TypeAlias = URLCommunity  # noqa: Y015
+Global___URLCommunity: typing_extensions.TypeAlias = URLCommunity
 
-@_typing.final
-class URLData(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
+@typing.final
+class URLData(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    CONTENT_FIELD_NUMBER: _builtins.int
-    SHARD_FIELD_NUMBER: _builtins.int
-    content: _builtins.bytes
-    @_builtins.property
+    CONTENT_FIELD_NUMBER: builtins.int
+    SHARD_FIELD_NUMBER: builtins.int
+    content: builtins.bytes
+    @property
     def shard(self) -> Global___Shard: ...
     def __init__(
         self,
         *,
-        content: _builtins.bytes = ...,
+        content: builtins.bytes = ...,
         shard: Global___Shard | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["shard", b"shard"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "shard", b"shard"]  # noqa: Y015
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["shard", b"shard"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["content", b"content", "shard", b"shard"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___URLData: _TypeAlias = URLData  # noqa: Y015
+Global___URLData: typing_extensions.TypeAlias = URLData

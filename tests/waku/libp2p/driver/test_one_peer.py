@@ -210,8 +210,8 @@ async def test_other_tasks_have_their_turn_while_a_read_is_handled() -> None:
         stream = both.link.open([PING])
         await stream.send(bytes(32))
         await anyio.sleep(1)  # nothing is on its way
-        header = b"\0\0\0\0" + inside.stream_id(stream).to_bytes(4, "big") + bytes([0, 0, 0, 1])
-        data = inside.noise(both.link.connection).encrypt((header + b"x") * 3_000)
+        header = b"\0\0\0\0" + stream.id.to_bytes(4, "big") + bytes([0, 0, 0, 1])
+        data = both.link.connection.noise.encrypt((header + b"x") * 3_000)
         before = len(received)
         alone: list[bool] = [inside.take(both.back, data)]
         assert len(received) == before + 1 and alone == [True]
@@ -299,7 +299,7 @@ async def test_all_frames_of_a_read_are_taken_whoever_spent_the_turn() -> None:
             await stream.send_message(b"first")
             await anyio.sleep(1)  # nothing is on its way
             inside.set_framing(both.back, server)
-            both.link.connection.send(inside.stream_id(stream), b"\x01x" * 3)
+            both.link.connection.send(stream.id, b"\x01x" * 3)
             data = both.link.connection.data_to_send()
             frames = [Frame(Opcode.BINARY, data[at : at + 1]) for at in range(len(data))]
             both.back.charge(TURN, "pings")

@@ -251,7 +251,7 @@ def test_a_broken_promise_is_a_fault_and_another_peer_is_asked() -> None:
         router.receive(peer, have, 0)
     assert sent(router, "a").control.want and not sent(router, "b").control.want
     router.on_heartbeat(3_000)
-    assert inside.peers(router)["a"].faults > 0.9 and inside.peers(router)["a"].promised == 0
+    assert router.peers["a"].faults > 0.9 and router.peers["a"].promised == 0
     router.receive("b", have, 3_000)
     assert sent(router, "b").control.want
 
@@ -341,7 +341,7 @@ def test_a_flood_is_blamed_within_twenty_seconds(kind: str) -> None:
             router.receive("mallory", FLOODS[kind], 1_000 * beat)
             if blamed := [event for event in events(router) if isinstance(event, Blamed)]:
                 assert blamed[0].peer == "mallory" and blamed[0].reason
-                assert inside.peers(router)["bob"].faults == 0
+                assert router.peers["bob"].faults == 0
                 return
         router.on_heartbeat(1_000 * beat + 1_000)
     raise AssertionError("nobody is blamed")
@@ -360,7 +360,7 @@ def test_what_honest_peers_send_at_most_is_no_fault() -> None:
         for topic in topics * (2 if beat % 7 == 0 else 1):
             have = rpc(have=[{"topic": topic, "message_ids": seen}])
             for one in seen[:250]:
-                inside.seen(router).add(one, 1_000 * beat)
+                router.seen.add(one, 1_000 * beat)
             router.receive("bob", have.SerializeToString(), 1_000 * beat)
             want = rpc(want=[{"message_ids": seen[:500]}])
             router.receive("bob", want.SerializeToString(), 1_000 * beat)
@@ -373,7 +373,7 @@ def test_what_honest_peers_send_at_most_is_no_fault() -> None:
                 router.receive("bob", message, 1_000 * beat)
         router.on_heartbeat(1_000 * beat + 1_000)
     assert not [event for event in events(router) if isinstance(event, Blamed)]
-    assert inside.peers(router)["bob"].faults < GossipOptions().faults / 2
+    assert router.peers["bob"].faults < GossipOptions().faults / 2
 
 
 def test_topics_of_strangers_are_neither_joined_nor_kept_without_end() -> None:
@@ -384,7 +384,7 @@ def test_topics_of_strangers_are_neither_joined_nor_kept_without_end() -> None:
         many.control.graft.add(topic=f"topic {number}")
         many.control.prune.add(topic=f"topic {number}", backoff_s=1 << 60)
     router.receive("mallory", many.SerializeToString(), 0)
-    peer = inside.peers(router)["mallory"]
+    peer = router.peers["mallory"]
     assert len(peer.topics) == 256 and not peer.backoff_until_ms
     assert not sent(router, "mallory").control.prune
 
@@ -404,7 +404,7 @@ def test_a_peer_that_does_not_read_costs_a_bounded_queue_and_says_so() -> None:
         router.publish(TOPIC, b"%d" % number + bytes(1_000), 0)
         sent(router, "fast")
     assert [e for e in events(router) if isinstance(e, QueueFull)] == [QueueFull("slow")]
-    assert inside.peers(router)["slow"].outgoing_bytes <= 10_000
+    assert router.peers["slow"].outgoing_bytes <= 10_000
     assert not router.is_congested(TOPIC), "the other one reads"
     router.gone("fast")
     assert router.is_congested(TOPIC)
@@ -417,11 +417,11 @@ def test_messages_and_ids_that_are_kept_are_bounded() -> None:
     router = leaf("a", options=options)
     for number in range(1_000):
         router.receive("a", published(b"%d" % number + bytes(1_000)), 0)
-    assert inside.cache(router).size_bytes <= 20_000
-    assert len(inside.seen(router)) == 100
+    assert router.cache.size_bytes <= 20_000
+    assert len(router.seen) == 100
     for beat in range(1, 8):
         router.on_heartbeat(1_000 * beat)
-    assert inside.cache(router).size_bytes == len(inside.seen(router)) == 0
+    assert router.cache.size_bytes == len(router.seen) == 0
 
 
 @pytest.mark.parametrize("wrong", [{"mesh_low": 0}, {"queue_bytes": -1}])

@@ -1,0 +1,82 @@
+"""Messages that were decoded before, so that the copies of other participants need not be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from .messages import Found, Ids, Messages, no_messages
+from .wire import Whole, ramps
+
+MAX_KNOWN: Final = 500_000
+"""Messages that are kept, in some 300 MB; then it begins anew."""
+
+
+class Known:
+    """The messages of a channel by the hashes of their copies. A hash covers the payload."""
+
+    def __init__(self) -> None:
+        self.ids, self.words = Ids(), Ids()
+        self._places: dict[str, int] = {}
+        self._codes: dict[bytes, int] = {}
+        self._messages = no_messages()
+
+    def places(self, hashes: Sequence[str], sizes: Whole) -> Whole:
+        """Where messages of so many bytes are known; -1 where they are not."""
+        get = self._places.get
+        found = np.fromiter((get(each, -1) for each in hashes), np.int64, len(hashes))
+        known_bytes = np.append(self._messages.total_bytes, -1)[found]
+        return np.where(known_bytes == sizes, found, -1)
+
+    def add(self, hashes: Sequence[str], found: Found) -> None:
+        """Learn messages. Those with a retrieval hint that cannot be seen to be right are left out,
+        as each participant must look at them."""
+        messages = found.messages
+        if len(self._places) >= MAX_KNOWN:
+            self._places, self._codes, self._messages = {}, {}, no_messages()
+        self._codes.update(
+            zip(map(bytes.fromhex, hashes), messages.message_id.tolist(), strict=True)
+        )
+        is_wrong = np.array([self._codes.get(hint) != code for code, hint in messages.hints], bool)
+        unsure = np.zeros(len(hashes), bool)
+        unsure[found.hinted[is_wrong[found.hints]]] = True
+        new = {
+            each: place
+            for place, each in enumerate(hashes)
+            if not unsure[place] and each not in self._places
+        }
+        count = len(self._places)
+        self._places.update({each: count + nth for nth, each in enumerate(new)})
+        chosen = taken(messages, np.fromiter(new.values(), np.int64, len(new)))
+        self._messages = both(self._messages, chosen)
+
+    def with_known(self, found: Messages, places: Whole) -> Messages:
+        """Messages of lines of which some are known, at these places, and the others were found."""
+        is_known = places >= 0
+        every = both(found, taken(self._messages, places[is_known]))
+        order = np.empty(len(places), np.int64)
+        order[~is_known] = np.arange(len(places) - int(is_known.sum()))
+        order[is_known] = len(places) - int(is_known.sum()) + np.arange(int(is_known.sum()))
+        return taken(every, order)._replace(hints=found.hints)
+
+
+def taken(messages: Messages, places: Whole) -> Messages:
+    """Some messages, without hints."""
+    counts = messages.reference_counts
+    firsts = np.cumsum(counts) - counts
+    references = messages.references[ramps(firsts[places], counts[places])]
+    columns = {name: getattr(messages, name)[places] for name in _COLUMNS}
+    return messages._replace(**columns, references=references, hints=[])
+
+
+def both(one: Messages, other: Messages) -> Messages:
+    """Messages one after the other."""
+    names = (*_COLUMNS, "references")
+    columns = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in names}
+    return one._replace(**columns, hints=one.hints + other.hints)
+
+
+_COLUMNS: Final = Messages._fields[:-2]
+"""Those with a value for each message."""

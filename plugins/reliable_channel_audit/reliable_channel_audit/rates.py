@@ -1,0 +1,91 @@
+"""Delivery rate and latency: of a channel, by hour, and by sender and receiver."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil, floor
+from typing import Final
+
+from .facts import Delivery
+from .promises import hour_of
+from .verdict import MAX_FINDINGS, Lost, Rate
+
+LEVELS: Final = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99, "max_ms": 1.0}
+"""Shares of deliveries whose latency is given."""
+Group = tuple[str, int | None, str | None, str | None]
+"""Channel, and of a part of its deliveries the hour, or sender and receiver."""
+
+
+def rates(
+    deliveries: Sequence[Delivery],
+    lost: Iterable[Lost],
+    ahead_ms: Mapping[tuple[str, str], int],
+) -> list[Rate]:
+    """Count deliveries to others and losses; times are corrected by how far clocks are ahead."""
+    accepted: dict[tuple[str, str], tuple[bool, int]] = {}
+    for each in deliveries:
+        key = each.channel_id, each.message_id
+        first = each.first_segment_id is None, each.at_ms - ahead_ms.get(each[:2], 0)
+        accepted[key] = min(first, accepted.get(key, first))
+    delays: defaultdict[Group, list[int]] = defaultdict(list)
+    for each in deliveries:
+        if each.first_segment_id is None and each.participant_id != each.sender_id:
+            _, accepted_ms = accepted[each.channel_id, each.message_id]
+            delay_ms = each.at_ms - ahead_ms.get(each[:2], 0) - accepted_ms
+            pair = each.sender_id, each.participant_id
+            for group in _groups(each.channel_id, *pair, hour_of(accepted_ms)):
+                delays[group].append(delay_ms)
+    return rated({group: sorted(each) for group, each in delays.items()}, lost)
+
+
+def rated(delays: Mapping[Group, Sequence[int]], lost: Iterable[Lost]) -> list[Rate]:
+    """Rates from sorted latencies and from losses."""
+    losses = Counter[Group]()
+    for one in lost:
+        for group in _groups(*one[:4]):
+            losses[group] += one.messages
+    every = {*delays, *losses}
+    return listed(_rate(group, delays.get(group, ()), losses[group]) for group in every)
+
+
+def listed(found: Iterable[Rate]) -> list[Rate]:
+    """Rates in the order of `Verdict.rates`: channels, their hours, and the worst pairs."""
+    every = sorted(found, key=lambda each: (*each.badness, *map(str, each[:4])))
+    pairs = [each for each in every if each.sender_id is not None]
+    others = [each for each in every if each.sender_id is None]
+    others.sort(key=lambda each: (each.hour_ms is not None, each.channel_id, each.hour_ms))
+    return others + pairs[:MAX_FINDINGS]
+
+
+def percent(share: float) -> str:
+    """A share for people, rounded down: only what is whole is 100 %."""
+    return f"{floor(share * 10_000) / 100:g} %"
+
+
+def duration(ms: float | None) -> str:
+    """A time for people; empty if it is None."""
+    if ms is None:
+        return ""
+    if ms < 1_000:
+        return f"{ms:.0f} ms"
+    return f"{ms / 1_000:.3g} s" if ms < 600_000 else f"{ms / 60_000:,.0f} min"
+
+
+def latency(rate: Rate) -> str:
+    """The latencies of a rate in words; empty if nothing was delivered."""
+    if not rate.delivered:
+        return ""
+    return f"half in {duration(rate.p50_ms)}, 99 % in {duration(rate.p99_ms)}"
+
+
+def _groups(channel_id: str, sender_id: str, receiver_id: str, hour_ms: int) -> Iterator[Group]:
+    yield channel_id, None, None, None
+    yield channel_id, hour_ms, None, None
+    yield channel_id, None, sender_id, receiver_id
+
+
+def _rate(group: Group, delays: Sequence[int], lost: int) -> Rate:
+    count = len(delays)
+    levels = (int(delays[ceil(count * share) - 1]) if count else None for share in LEVELS.values())
+    return Rate(*group, count, lost, count / (count + lost), *levels)
