@@ -1,5 +1,6 @@
 """Sending (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
 
+from dataclasses import replace
 from reprlib import repr as short
 from typing import ClassVar, Final
 
@@ -29,6 +30,9 @@ LONGER: Final = (
 )
 """Advice for content that is too long; an ephemeral message can use none of it."""
 
+SEARCHED: Final = 200
+"""Newest messages of the log among which an own one is looked for."""
+
 
 class Sender:
     """Makes the messages of one participant."""
@@ -42,6 +46,8 @@ class Sender:
         self._id_function, self._random = setup.id_function, setup.random
         self._signing = setup.signing
         self._last_timestamp_ns = 0
+        self._repeated = 0
+        """Own messages that were broadcast again to carry requests."""
         self._undispatched: dict[str, LogEntry] = {}
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
@@ -142,6 +148,29 @@ class Sender:
         self._state.clock.tick(now_ms)
         self._state.broadcast(OutgoingKind.RETRY, message_id, entry.data)
         self._state.counters.retries += 1
+
+    def repeat_with_requests(self, now_ms: int) -> None:
+        """Broadcast an own message again with the repair requests that are due.
+
+        While this participant is silent, nothing else carries them in a dialect whose peers take
+        sync messages for messages. The newest own messages have turns, because the same requests in
+        the same message look like a replay.
+        """
+        state, codec = self._state, self._state.profile.codec
+        requests = state.repair_requests.due(now_ms)
+        newest = reversed(state.log.last(SEARCHED))
+        own = [entry.message_id for entry in newest if entry.sender_id == state.sender_id]
+        if not requests or not own:
+            return
+        message_id = own[self._repeated % len(own)]
+        self._repeated += 1
+        if (held := state.held(message_id)) is None:
+            return
+        message = replace(codec.decode(held), repair_request=tuple(requests), signature=None)
+        data = self._signed(codec.encode(message))
+        if len(data) <= state.options.max_message_bytes:
+            state.broadcast(OutgoingKind.REPAIR, message_id, data)
+            self._asked(requests, message_id, now_ms)
 
     def has_attempts(self, entry: OutgoingEntry, now_ms: int) -> bool:
         """Return True if an own message may be sent again."""

@@ -106,6 +106,8 @@ class ChannelState:
         self.incoming_buffer = IncomingBuffer(
             lost_limit=limits.missing_entries, recorder=recorder, on_transition=self._on_transition
         )
+        self.has_syncs = bool(options.sync_min_interval_ms) or not profile.refers_to_syncs
+        """False if requests ride on content alone."""
         repair = options.repair
         self.joining = Joining(limits.missing_entries, recorder, self._on_transition)
         self.comparison = self._comparison()
@@ -114,8 +116,7 @@ class ChannelState:
             repair,
             timing.repair_timers,
             recorder,
-            # Without sync messages, requests ride on content alone.
-            agenda if options.sync_min_interval_ms or not profile.refers_to_syncs else None,
+            agenda,
         )
         self.repair_responses = IncomingRepairBuffer(
             self.sender_id, repair, timing.repair_timers, recorder, agenda

@@ -52,7 +52,9 @@ class Sweeps:
             self.sweep_incoming(now_ms)
         # SDS-R, Periodic Sync: a due request is sent whether or not others sent a sync lately.
         asks = agenda.is_due(Slot.REPAIR_REQUEST, now_ms)
-        if asks or sync_is_due:
+        if asks and not state.has_syncs:
+            self._sender.repeat_with_requests(now_ms)
+        elif asks or sync_is_due:
             state.sync_timer.restart(SyncTrigger.OWN_SYNC, now_ms)
             self._sender.send_sync(now_ms)
         if asks:

@@ -1,10 +1,12 @@
 """The testing scenarios of the SDS-R implementation guide, in virtual time."""
 
-from reliable_channel.sds import RepairOptions
+import pytest
+
+from reliable_channel.sds import NIM, RepairOptions
 from reliable_channel.sds.events import OutgoingKind, RepairRequested
 from reliable_channel.sds.repair.buffers import in_response_group, t_resp
 
-from .world import MINUTE, NOW_MS, SECOND, World, decode
+from .world import MINUTE, NOW_MS, SECOND, Weather, World, decode
 
 NAMES = ["alice", "bob", "carol", "dave", "erin"]
 GROUPS = 3
@@ -54,6 +56,31 @@ def test_many_who_miss_the_same_message_ask_about_once() -> None:
     assert len(requests) <= 2
     assert repairs(world) == ["alice"] * len(repairs(world))
     assert len(repairs(world)) <= 2
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_without_sync_messages_own_messages_carry_the_requests_of_a_silent_participant(
+    seed: int,
+) -> None:
+    names, weather = NAMES[:4], Weather(loss=0.3, latency_ms=(50, 300))
+    bloom, t_max_ms = NIM.options.bloom, NIM.options.repair.t_max_ms
+    world = World(
+        names,
+        seed=seed,
+        weather=weather,
+        profiles=dict.fromkeys(names, NIM),
+        sync_min_interval_ms=0,
+        causal_history_size=NIM.options.causal_history_size,
+        bloom=bloom,
+        repair=RepairOptions(t_max_ms=t_max_ms),
+    )
+    for number in range(40):
+        for name in names:
+            world[name].send(b"%d" % number)
+            world.run(250)
+    world.run(20 * MINUTE)
+    assert all(len(driver.core.log) >= 159 for driver in world.drivers.values())
+    assert not any(d.broadcasts(OutgoingKind.SYNC) for d in world.drivers.values())
 
 
 def test_cascade_recovery() -> None:

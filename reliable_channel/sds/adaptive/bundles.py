@@ -7,7 +7,7 @@ and does not end them is left so few messages that another one answers all the s
 
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -40,6 +40,12 @@ SAME_MS: Final = 10_000
 """How long after a bundle an answer is to those that lost it."""
 LOST_BY: Final = 2
 """How many these are taken for."""
+AGAIN_MS: Final = 600_000
+"""How long after its broadcast a message is not broadcast for another list: what was lost on the
+way is for other participants, or for repair requests."""
+HOUR_MS: Final = 3_600_000
+"""In this time no more messages are broadcast than the log has, however many participants ask.
+Copies of an answer (`MAX_COPIES`) do not count."""
 BUNDLES: Final = 80
 BUNDLES_EVERY_MS: Final = 1_000
 ON_AIR_SCALES: Final = 2
@@ -66,6 +72,7 @@ class Bundles:
         observations: Observations,
         random: Random,
         held: Callable[[str, str | None], bytes | None],
+        log_length: Callable[[], int],
     ) -> None:
         self.due_ms: int | None = None
         """When `take` has a bundle."""
@@ -75,11 +82,16 @@ class Bundles:
         self._held = held
         """A message as it is to be broadcast, made anew after the message of the second id where
         its bytes are gone."""
+        self._log_length = log_length
         self._lacking: OrderedDict[LogKey, None] = OrderedDict()
         self._left: OrderedDict[LogKey, int] = OrderedDict()
         """How often each was left to others."""
         self._on_air: OrderedDict[LogKey, int] = OrderedDict()
         """When each was in a bundle last, the oldest first."""
+        self._broadcast: OrderedDict[LogKey, int] = OrderedDict()
+        """When each was broadcast here last, the oldest first."""
+        self._in_hour: deque[tuple[int, int]] = deque()
+        """Times of own bundles of the last hour, and their numbers of messages, without copies."""
         self._limit_bytes = FIRST_BUNDLE_BYTES
         self._has_begun = False
         """Whether the first bundle of an answer is out."""
@@ -102,17 +114,41 @@ class Bundles:
         """So many other participants have the same log, which differs from the own one."""
         self._lacked_by = participants
 
-    def lacks(self, key: LogKey, now_ms: int) -> None:
-        """Another participant lacks this message of the own log."""
-        on_air_ms = self._on_air.get(key)
-        if on_air_ms is not None and now_ms - on_air_ms <= self._hold_ms:
-            return
+    def lacks(self, keys: Iterable[LogKey], now_ms: int) -> bool:
+        """Another participant lacks these messages of the own log; return False if some are not
+        broadcast because of what was asked for in the last hour."""
+        self._forget(now_ms)
+        left = self._left_in_hour - len(self._lacking)
+        for key in keys:
+            on_air_ms = self._on_air.get(key)
+            if key in self._broadcast or (
+                on_air_ms is not None and now_ms - on_air_ms <= self._hold_ms
+            ):
+                continue
+            if left <= 0:
+                return False
+            left -= key not in self._lacking
+            self._lack(key, now_ms)
+        return True
+
+    def _lack(self, key: LogKey, now_ms: int) -> None:
         if len(self._lacking) < MAX_LACKING:
             self._lacking[key] = None
             self._may_leave = True
         if self.due_ms is None:
             self._begin(now_ms)
             self.due_ms = now_ms + self._observations.draw_ms(self._random())
+
+    def _forget(self, now_ms: int) -> None:
+        while self._in_hour and now_ms - self._in_hour[0][0] > HOUR_MS:
+            self._in_hour.popleft()
+        while self._broadcast and now_ms - next(iter(self._broadcast.values())) > AGAIN_MS:
+            self._broadcast.popitem(last=False)
+
+    @property
+    def _left_in_hour(self) -> int:
+        """How many more messages may be broadcast."""
+        return self._log_length() - sum(count for _, count in self._in_hour)
 
     def _begin(self, now_ms: int) -> None:
         self._limit_bytes = FIRST_BUNDLE_BYTES
@@ -192,12 +228,17 @@ class Bundles:
         while len(bundle) > BUNDLE_BYTES and len(chosen) > 1:
             del chosen[len(chosen) // 2 :], messages[len(messages) // 2 :]
             bundle = packed(list(filter(None, messages)))
+        count = 0
         for key, data in zip(chosen, messages, strict=True):
             del self._lacking[key]
             if data:
                 self._note_on_air(key, now_ms)
                 self._sent[key] = None
                 self._sent_last = key[1]
+                count += key not in self._broadcast
+                self._broadcast[key] = now_ms
+                self._broadcast.move_to_end(key)
+        self._in_hour.append((now_ms, count))
         self._ratio = max(1.0, sum(map(len, messages)) / len(bundle)) if bundle else self._ratio
         return bundle
 

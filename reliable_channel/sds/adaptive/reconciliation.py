@@ -138,7 +138,7 @@ class Reconciliation:
         """What was described last, as a list or not: its fingerprint, and when."""
         self._open: OrderedDict[Range, set[bytes]] = OrderedDict()
         """What others listed, for ranges in which that was more than there is here."""
-        self._bundles = Bundles(own_id, observations, random, held)
+        self._bundles = Bundles(own_id, observations, random, held, log.__len__)
         self.inbox = Inbox()
         """The owner takes each message in a separate step, since an archive knows only what earlier
         steps changed."""
@@ -185,17 +185,21 @@ class Reconciliation:
     def hear(self, said: Reconciling, sender_id: str, start: int, now_ms: int) -> dict[str, bool]:
         """Take another participant's description of parts of its log, or notice what it
         broadcasts; ranges from before second `start` are not compared. Return the participants of
-        whose bundles some messages are dropped, and whether that is for the limit of all."""
+        whose bundles or lists some messages are dropped, and whether that is for the limit of
+        all."""
         if not self._hearings.take(now_ms):
             return {}
         for root in said.roots[:MAX_RANGES]:
             self._hear_root(root, start, now_ms)
         parked = self._parked() if said.lists else []
+        dropped = dict[str, bool]()
         for listed in said.lists[:MAX_RANGES]:
             if start <= listed.start < listed.end:
-                self._hear_list(listed, parked, now_ms)
+                if not self._hear_list(listed, parked, now_ms):
+                    dropped[sender_id] = True
         bundle, has_more = readable(said, sender_id)
-        dropped = {sender_id: False} if has_more else {}
+        if has_more:
+            dropped.setdefault(sender_id, False)
         dropped |= dict.fromkeys(self.inbox.put(bundle, now_ms), True)
         self._plan_next()
         return dropped
@@ -298,15 +302,15 @@ class Reconciliation:
             else:
                 self._plan_range((root.start, root.end), now_ms)
 
-    def _hear_list(self, listed: ListedIds, parked: Parked, now_ms: int) -> None:
+    def _hear_list(self, listed: ListedIds, parked: Parked, now_ms: int) -> bool:
+        """Return False if messages that are not in the list are not broadcast."""
         theirs, range_ = listed.split(), (listed.start, listed.end)
         count = self._log.sums.root(*range_).count
         if not self._compared.take(now_ms, count + len(theirs)):
-            return
+            return True
         mine = self._hashes(range_, parked)
-        for short, key in mine.items():
-            if key is not None and short not in theirs:
-                self._bundles.lacks(key, now_ms)
+        lacked = (key for short, key in mine.items() if key is not None and short not in theirs)
+        has_left = self._bundles.lacks(lacked, now_ms)
         if theirs <= mine.keys():
             self._is_asked_for(range_, now_ms)
             if len(theirs) == len(mine):
@@ -317,6 +321,7 @@ class Reconciliation:
             known.update(islice(theirs, max(0, MAX_LISTED - len(known))))
             if len(self._open) > MAX_RANGES:
                 self._open.popitem(last=False)
+        return has_left
 
     def _is_asked_for(self, range_: Range, now_ms: int) -> None:
         """Another participant lacks all that is missing here, and said so."""

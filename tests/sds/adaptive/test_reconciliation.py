@@ -6,7 +6,13 @@ from random import Random
 
 import pytest
 
-from reliable_channel.sds.adaptive.bundles import BUNDLE_BYTES, packed, unpacked
+from reliable_channel.sds.adaptive.bundles import (
+    AGAIN_MS,
+    BUNDLE_BYTES,
+    HOUR_MS,
+    packed,
+    unpacked,
+)
 from reliable_channel.sds.adaptive.estimates import Observations
 from reliable_channel.sds.adaptive.inbox import INBOX_BYTES, Inbox
 from reliable_channel.sds.adaptive.reconciliation import ATTEMPTS, MAX_RANGES, Reconciliation
@@ -253,9 +259,33 @@ def test_a_lost_bundle_is_asked_for_by_what_was_listed() -> None:
     group.loses = lambda number, _: number == 1 and len(_bundles(group)) == 2
     group.compare(0, 1)
     group.run(6_000)
-    assert group.is_equal
     came = [len(unpacked(each)) for each in _bundles(group)]
-    assert sum(came) == 500 + 2 * came[1]  # which goes out twice then
+    assert sum(came) == 500 and not group.is_equal
+    group.run(
+        2 * AGAIN_MS
+    )  # else whoever lists nothing would have the log broadcast again and again
+    group.compare(0, 1)
+    group.run(60_000)
+    assert group.is_equal
+
+
+@pytest.mark.parametrize("names", [1, 1_000])
+def test_whoever_lacks_everything_has_the_log_broadcast_once_an_hour(names: int) -> None:
+    group = Group(*[range(1_000)] * 4)
+    refused = dict[str, bool]()
+    nothing = Reconciling(lists=(ListedIds(0, END, b""),))
+    for number in range(11):
+        for member in group.members:
+            refused |= member.it.hear(nothing, f"eve {number % names}", 0, group.now_ms)
+        group.run(300_000)
+    assert all(refused.values()) and refused
+    size = sum(len(data) for said in group.sent for data in unpacked(said.packed))
+    assert size <= len(group.members) * 1_000 * 400
+    group.run(HOUR_MS)
+    before = len(group.sent)
+    group.members[0].it.hear(nothing, "honest", 0, group.now_ms)
+    group.run(60_000)
+    assert len(group.sent) > before
 
 
 def test_a_newcomer_asks_for_a_lost_bundle_alone() -> None:
