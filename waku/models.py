@@ -233,7 +233,7 @@ class LightPushAnswer:
     """A light push that succeeded (19/WAKU2-LIGHTPUSH v3)."""
 
     relay_peer_count: int
-    """Relay peers that the service node handed the message to; 0 if it had the message already."""
+    """Relay peers that got the message from the service node (0 if it had the message already)."""
 
 
 @dataclass(frozen=True, slots=True)
