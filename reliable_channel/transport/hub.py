@@ -158,7 +158,10 @@ class _Topic:
                 self._transport = transport
                 task_status.started()
                 tasks.start_soon(self._read, transport)
-                await self._left.wait()
+                try:
+                    await self._left.wait()
+                finally:
+                    self._store.close()
                 tasks.cancel_scope.cancel()
 
     async def _read(self, transport: Transport) -> None:

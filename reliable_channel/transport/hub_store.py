@@ -18,6 +18,7 @@ __all__ = ["TopicStore"]
 
 SPACING_S: Final = 1.0
 """Time between two queries (s), in which those of other channels gather."""
+_CLOSED: Final = "the hub's topic is closed"
 PAGES_AHEAD: Final = 4
 """Pages that wait for the slowest channel; the query waits for it."""
 
@@ -56,8 +57,12 @@ class TopicStore:
         self._tasks = tasks
         self._channel_of = channel_of
         self._waiting: list[_Asker] = []
-        self._is_asking = False
+        self._is_asking = self._is_closed = False
         self._taken = Notifier()
+
+    def close(self) -> None:
+        """Answer no further query: the tasks end."""
+        self._is_closed = True
 
     async def by_time(
         self, channel_id: str, start_ns: int, end_ns: int
@@ -67,6 +72,8 @@ class TopicStore:
         Raises:
             StoreUnavailable: no Store answers.
         """
+        if self._is_closed:
+            raise StoreUnavailable(_CLOSED)
         asker = _Asker(channel_id, start_ns, end_ns)
         self._waiting.append(asker)
         if not self._is_asking:
@@ -98,7 +105,7 @@ class TopicStore:
             self._is_asking = False
             for asker in [*asked, *self._waiting]:
                 if not asker.has_ended:
-                    asker.end(StoreUnavailable("the hub's topic is closed"))
+                    asker.end(StoreUnavailable(_CLOSED))
 
     async def _answer(self, asked: Sequence[_Asker]) -> None:
         start_ns = min(asker.start_ns for asker in asked)

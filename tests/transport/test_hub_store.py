@@ -124,4 +124,7 @@ async def test_who_asks_when_the_topic_closes_is_told() -> None:
             for name in CHANNELS:
                 channels.start_soon(ask, name)
             await anyio.wait_all_tasks_blocked()
+            store.close()
             tasks.cancel_scope.cancel()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await fetched(store, "late", 0, now_ns())
