@@ -21,7 +21,15 @@ from waku import WakuError
 
 NOT_OF_CHANNELS = {"reliable_channel.cli", "reliable_channel.testing"}
 """What an application that has a channel never calls."""
-INSIDE = {"BloomFilterError", "CodecError", "NotForUs", "PayloadTooLarge", "StageError"}
+INSIDE = {
+    "BloomFilterError",
+    "CodecError",
+    "DamagedRow",
+    "NotForUs",
+    "NotOpened",
+    "PayloadTooLarge",
+    "StageError",
+}
 """Raised and caught inside a channel."""
 ASSERTIONS = {"IllegalTransition"}
 """Raised by checks that only tests and simulations switch on."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-MOST: Final = 53
+MOST: Final = 50
 """Lower it with each look that goes. `tests/inside.py` is counted, too."""
 
 

@@ -10,8 +10,8 @@ from waku.errors import BadAnswer, NodeUnreachable, NoPeers, WakuError
 
 __all__ = ["RecentPushes"]
 
-LIMIT: Final = 64
-"""Messages that are remembered, the newest; a message is pushed again within seconds."""
+LIMIT: Final = 1024
+"""Messages that are remembered, the newest; all topics of a client share them."""
 NOT_PUBLISHED: Final = 505
 """Status of nwaku for a message that reached no peer, or that it has already."""
 
@@ -41,6 +41,7 @@ class RecentPushes:
             self._remember(message_hash)
 
     def _remember(self, message_hash: bytes) -> None:
+        self._hashes.pop(message_hash, None)
         self._hashes[message_hash] = None
         if len(self._hashes) > LIMIT:
             del self._hashes[next(iter(self._hashes))]

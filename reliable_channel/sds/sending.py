@@ -164,7 +164,9 @@ class Sender:
             return
         message_id = own[self._repeated % len(own)]
         self._repeated += 1
-        if (held := state.held(message_id)) is None:
+        held = state.held(message_id)
+        # Another dialect, if this sender wrote it before it changed its own.
+        if held is None or not codec.recognises(held):
             return
         message = replace(codec.decode(held), repair_request=tuple(requests), signature=None)
         data = self._signed(codec.encode(message))

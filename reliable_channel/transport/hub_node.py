@@ -16,7 +16,7 @@ import anyio
 
 from waku._request import Flavour
 from waku.client import WakuClient
-from waku.errors import NotSubscribed, WakuError
+from waku.errors import NodeUnreachable, NotSubscribed, WakuError
 from waku.models import WakuMessage
 
 from .._notifier import Notifier
@@ -94,6 +94,7 @@ class TopicReader:
     def fail(self, error: WakuError) -> None:
         """Tell the reader of a failure."""
         self._error = error
+        self.gap = self.gap or str(error)
         self._notify()
 
     def _notify(self) -> None:
@@ -251,10 +252,13 @@ class HubNode:
         try:
             messages = await self._read(lane)
         except WakuError as error:
-            lane.fails = True
-            lane.looks_at_s = anyio.current_time() + RETRY_S
-            for reader in lane.readers:
-                reader.fail(error)
+            # A node that cannot be reached fails all lanes at once: their looks come in turns.
+            failed = self._lanes.values() if isinstance(error, NodeUnreachable) else (lane,)
+            for each in failed:
+                each.fails = True
+                each.looks_at_s = anyio.current_time() + RETRY_S
+                for reader in each.readers:
+                    reader.fail(error)
             return
         finally:
             self._looked.notify()
@@ -285,10 +289,10 @@ class HubNode:
             lane.readers[checked] = lane.readers.pop(checked)  # the next look checks another one
             try:
                 messages += await self.client.relay_auto_messages(checked.content_topic)
-            except NotSubscribed as error:
+            except WakuError as error:
                 if not has_shard:
                     raise
-                checked.fail(error)
+                checked.fail(error)  # and keep what the first request took out of the cache
         return messages
 
     def _share_out(self, messages: Sequence[WakuMessage], lane: _Lane) -> None:
@@ -310,8 +314,8 @@ class HubNode:
     def _read_singly(self) -> None:
         """Read each topic by itself from now on."""
         _log.warning(
-            "another program uses the relay of %s: each topic of the hub is read by itself from "
-            "now on, which costs a request for each; a libp2p address costs none",
+            "the shards of %s carry other programs' messages: each topic of the hub is read by "
+            "itself from now on, which costs a request for each; a libp2p address costs none",
             self._url,
         )
         self._reads_singly = True

@@ -20,7 +20,8 @@ SILENCE_S: Final = 60.0
 """Silence after which the node is asked, and then as often."""
 FIRST_S: Final = 10.0
 """Wait between the first own message and the first question (s): a mesh forms within seconds."""
-
+AGAIN_S: Final = 1.0
+"""Interval between questions while the mesh is empty (s): all topics of a shard share them."""
 OWN_LIMIT: Final = 256
 """Own messages that are remembered, the newest: the node gives them back."""
 
@@ -69,7 +70,7 @@ class RelayPeers:
 
     def _is_due(self, now_s: float) -> bool:
         if self.reason is not None:
-            return True
+            return now_s - self._asked_s >= AGAIN_S
         if self._heard_s is None:
             if self._published_s is None or now_s - self._published_s < FIRST_S:
                 return False

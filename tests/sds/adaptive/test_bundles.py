@@ -3,10 +3,12 @@
 import zlib
 from itertools import pairwise
 from random import Random
+from typing import Final
 
 import pytest
 
 from reliable_channel.sds.adaptive.bundles import (
+    AGAIN_MS,
     BUNDLE_BYTES,
     FIRST_BUNDLE_BYTES,
     LEAVES,
@@ -25,13 +27,17 @@ from reliable_channel.sds.dialects.codec import MAX_BUNDLED_MESSAGES
 from reliable_channel.sds.log.root import Reconciling
 
 Content = dict[str, bytes]
+LOG: Final = 10_000
+"""Messages in the log of who answers."""
 
 
 def answerer(messages: Content, name: str = "b", *, others: int = 1, loss: float = 0.2) -> Bundles:
     observations = Observations()
     observations.heard, observations.delays.scale_ms = others, 100
     observations.losses.share = loss
-    return Bundles(name, observations, Random(name).random, lambda one, _: messages.get(one))
+    return Bundles(
+        name, observations, Random(name).random, lambda one, _: messages.get(one), lambda: LOG
+    )
 
 
 def keys(messages: Content) -> list[LogKey]:
@@ -78,7 +84,7 @@ def test_no_bundle_has_more_messages_than_are_read() -> None:
     messages = {f"m{n}": b"%08x" % n for n in range(2 * MAX_BUNDLED_MESSAGES)}
     it = answerer(messages)
     for key in keys(messages):
-        it.lacks(key, 0)
+        it.lacks([key], 0)
     out = [bundle for _, bundle in broadcast(it)]
     assert max(map(len, out)) == MAX_BUNDLED_MESSAGES
     assert [data for bundle in out for data in bundle] == list(messages.values())
@@ -93,9 +99,9 @@ def test_no_message_is_made_that_the_bundle_has_no_place_for() -> None:
         made.append(name)
         return b"x"
 
-    it = Bundles("b", Observations(), Random(1).random, make)
+    it = Bundles("b", Observations(), Random(1).random, make, lambda: LOG)
     for number, name in enumerate(names):
-        it.lacks((number, name), 0)
+        it.lacks([(number, name)], 0)
     assert it.due_ms is not None and it.take(it.due_ms)
     assert made == names[:MAX_BUNDLED_MESSAGES]
 
@@ -112,7 +118,7 @@ def test_all_that_is_lacking_goes_out_in_order_with_pauses() -> None:
     messages = content(1_000)
     it = answerer(messages)
     for key in keys(messages):
-        it.lacks(key, 0)
+        it.lacks([key], 0)
     out = broadcast(it)
     assert [data for _, bundle in out for data in bundle] == list(messages.values())
     assert 300_000 / BUNDLE_BYTES < len(out) < 10
@@ -123,7 +129,7 @@ def test_a_bundle_stays_within_its_size_where_messages_compress_worse_than_those
     messages = {f"a{n}": b"a" * 500 for n in range(200)} | content(3_000)
     it = answerer(messages)
     for key in keys(messages):
-        it.lacks(key, 0)
+        it.lacks([key], 0)
     assert sum(len(bundle) for _, bundle in broadcast(it)) == 3_200
 
 
@@ -131,9 +137,9 @@ def test_what_is_not_held_any_more_is_left_out() -> None:
     messages = content(3)
     it = answerer({name: messages[name] for name in ("m0", "m2")})
     for key in keys(messages):
-        it.lacks(key, 0)
+        it.lacks([key], 0)
     assert [bundle for _, bundle in broadcast(it)] == [(messages["m0"], messages["m2"])]
-    it.lacks((1, "m1"), 10_000)
+    it.lacks([(1, "m1")], 10_000)
     assert broadcast(it) == []
 
 
@@ -141,7 +147,7 @@ def test_the_rest_is_left_to_another_one_that_answers() -> None:
     messages = content(500)
     it = answerer(messages, others=9)
     for key in keys(messages):
-        it.lacks(key, 0)
+        it.lacks([key], 0)
     it.came((3, "m3"), "a", 1)
     assert it.due_ms is None
 
@@ -151,7 +157,7 @@ def test_of_two_that_began_the_first_by_name_goes_on(name: str, goes_on: bool) -
     messages = content(500)
     it = answerer(messages, name)
     for key in keys(messages):
-        it.lacks(key, 0)
+        it.lacks([key], 0)
     assert it.due_ms is not None
     assert it.take(it.due_ms)
     it.came((3, "m3"), "b", 10)
@@ -164,7 +170,7 @@ def test_one_that_begins_answers_and_does_not_end_them_is_left_only_so_much() ->
     for again in range(LEAVES + 1):
         now_ms = again * 5_000
         for key in keys(messages):
-            it.lacks(key, now_ms)
+            it.lacks([key], now_ms)
         it.came((0, "m0"), "hostile", now_ms)
         assert (it.due_ms is None) is (again < LEAVES)
     assert len({data for _, bundle in broadcast(it) for data in bundle}) == 49
@@ -175,22 +181,22 @@ def test_what_was_on_air_a_moment_ago_is_not_sent_again() -> None:
     it = answerer(messages)
     it.came((0, "m0"), "a", 1_000)
     for key in keys(messages):
-        it.lacks(key, 1_100)
+        it.lacks([key], 1_100)
     assert len(broadcast(it)[0][1]) == 4
-    it.lacks((0, "m0"), 2_000)
+    it.lacks([(0, "m0")], 2_000)
     assert len(broadcast(it)[0][1]) == 1
 
 
 @pytest.mark.parametrize(("lacked_by", "copies"), [(1, 1), (10, 3)])
-def test_what_many_lack_goes_out_more_than_once_and_what_they_lost_twice(
+def test_what_many_lack_goes_out_more_than_once_and_again_after_ten_minutes(
     lacked_by: int, copies: int
 ) -> None:
     messages = content(5)
     it = answerer(messages)
     it.lacked_by(lacked_by)
-    for now_ms, count in ((0, copies), (5_000, 2)):
+    for now_ms, count in ((0, copies), (5_000, 0), (AGAIN_MS + 5_000, copies)):
         for key in keys(messages):
-            it.lacks(key, now_ms)
+            it.lacks([key], now_ms)
         assert [len(bundle) for _, bundle in broadcast(it)] == [5] * count
 
 
@@ -198,7 +204,7 @@ def test_a_budget_ends_what_others_cause() -> None:
     messages = content(100, 90_000)
     it = answerer(messages)
     for key in keys(messages):
-        it.lacks(key, 0)
+        it.lacks([key], 0)
     assert len(broadcast(it, 200_000)) <= 100
 
 
@@ -209,7 +215,7 @@ def test_each_answer_begins_with_a_small_bundle_and_grows() -> None:
     it = answerer(messages)
     for lacking, now_ms in ((for_two[:300], 0), (for_two[300:], 60_000)):
         for key in lacking:
-            it.lacks(key, now_ms)
+            it.lacks([key], now_ms)
         sizes = [sum(map(len, bundle)) for _, bundle in broadcast(it)]
         assert sizes[0] <= FIRST_BUNDLE_BYTES < sizes[1] <= 4 * FIRST_BUNDLE_BYTES
 
@@ -226,10 +232,10 @@ def test_a_message_is_made_after_the_one_before_and_the_first_of_each_copy_after
 
     observations = Observations()
     observations.heard, observations.delays.scale_ms, observations.losses.share = 1, 100, 0.2
-    it = Bundles("b", observations, Random(1).random, held)
+    it = Bundles("b", observations, Random(1).random, held, lambda: LOG)
     it.lacked_by(10)
     for key in keys(messages):
-        it.lacks(key, 0)
+        it.lacks([key], 0)
     out = broadcast(it)
     once = dict(zip(messages, [None, *messages], strict=False))
     assert len(out) > len(asked) > 1
@@ -242,11 +248,11 @@ def test_one_that_answers_beside_others_lets_them_speak_so_often_and_no_more() -
     it = answerer(messages, others=9)
     for again in range(LEAVES):
         for key in keys(messages):
-            it.lacks(key, again * 5_000)
+            it.lacks([key], again * 5_000)
         it.came((0, "m0"), "hostile", again * 5_000)
     now_ms, put_off = LEAVES * 5_000, 0
     for key in keys(messages):
-        it.lacks(key, now_ms)
+        it.lacks([key], now_ms)
     for number in range(1, 2 * YIELDS):
         before_ms = it.due_ms
         assert before_ms is not None
@@ -254,3 +260,13 @@ def test_one_that_answers_beside_others_lets_them_speak_so_often_and_no_more() -
         assert it.due_ms is not None
         put_off += it.due_ms > before_ms
     assert put_off == YIELDS
+
+
+def test_no_more_than_the_log_goes_out_in_an_hour() -> None:
+    messages = content(30)
+    observations = Observations()
+    it = Bundles("b", observations, Random(1).random, lambda one, _: messages.get(one), lambda: 10)
+    assert it.lacks(keys(messages)[:10], 0)
+    assert len({data for _, bundle in broadcast(it) for data in bundle}) == 10
+    assert not it.lacks(keys(messages)[10:], 60_000)
+    assert it.lacks(keys(messages)[10:20], 2 * 3_600_000)

@@ -58,7 +58,7 @@ class GossipOptions:
     sendings: int = 3
     """How often a peer gets one message for its IWANT."""
     grafts_per_heartbeat: int = 20
-    """GRAFT of a peer that are answered."""
+    """GRAFT of a peer that are answered; with more topics of one's own, as many as those."""
     seen_ids: int = 100_000
     """Ids that are known; the oldest are forgotten."""
     cache_bytes: int = 32 * 1024 * 1024

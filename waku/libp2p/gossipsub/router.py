@@ -356,7 +356,8 @@ class Router:
         if name in mesh:
             return
         peer.grafts += 1
-        if peer.grafts > self.options.grafts_per_heartbeat:
+        # Honest peers graft each topic that both follow, at once when they have just met.
+        if peer.grafts > max(self.options.grafts_per_heartbeat, len(self._meshes)):
             self._fault(name, peer, "a flood of GRAFT")
             return
         if now_ms < peer.backoff_until_ms.get(topic, 0):

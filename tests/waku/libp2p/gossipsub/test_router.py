@@ -376,6 +376,17 @@ def test_what_honest_peers_send_at_most_is_no_fault() -> None:
     assert router.peers["bob"].faults < GossipOptions().faults / 2
 
 
+def test_one_that_follows_the_same_hundred_topics_is_in_all_meshes_at_once() -> None:
+    router = leaf("bob")
+    topics = [f"topic {number}" for number in range(100)]
+    grafts = rpc(graft=[{"topic": topic} for topic in topics])
+    for topic in topics:
+        router.subscribe(topic)
+    router.receive("bob", grafts.SerializeToString(), 0)
+    assert all("bob" in router.mesh(topic) for topic in topics)
+    assert not router.peers["bob"].faults
+
+
 def test_topics_of_strangers_are_neither_joined_nor_kept_without_end() -> None:
     router = leaf("mallory")
     many = GossipRpc()
