@@ -83,7 +83,7 @@ class BloomForm(Protocol):
     """What the number of a byte is XORed with: 7 where words are big-endian, 0 where they are
     little-endian."""
 
-    def hash_pair(self, message_id: str) -> HashPair:
+    def hash_pair(self, message_id: str, /) -> HashPair:
         """The hashes that the bits of an id follow from."""
         ...
 
