@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 ROOT: Final = Path(__file__).parents[2]
-PAGES: Final = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 MAKE: Final = ("make", f"VENV={sys.prefix}", f"--old-file={sys.prefix}/.ready")
 """make with this environment, which it does not set up again."""
 OF_THE_TESTS: Final = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "RELIABLE_CHANNEL_PLUGINS"}
@@ -47,10 +48,14 @@ def targets(text: str) -> set[str]:
     return {word for line in commands(text) for word in line if re.fullmatch("[a-z][a-z-]*", word)}
 
 
+def made_by(script: str) -> list[str]:
+    """The targets of each `make` of a script."""
+    words = [word for line in re.findall("make (.+)", script) for word in line.split()]
+    return [word for word in words if re.fullmatch("[a-z][a-z-]*", word)]
+
+
 def stages() -> set[str]:
-    script = (ROOT / ".ci" / "run").read_text()
-    words = {word for line in re.findall("make (.+)", script) for word in line.split()}
-    return {word for word in words if re.fullmatch("[a-z][a-z-]*", word)}
+    return set(made_by((ROOT / ".ci" / "run").read_text()))
 
 
 def output(*arguments: str) -> str:
@@ -80,6 +85,13 @@ def test_the_page_for_contributors_says_what_ci_makes() -> None:
     sentence = re.search("`make ([^`]+)` is what CI runs", CONTRIBUTING.read_text())
     assert sentence is not None
     assert set(sentence[1].split()) == stages()
+
+
+def test_the_workflow_makes_what_ci_makes_in_four_jobs() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    scripts = [step.get("run", "") for job in jobs.values() for step in job["steps"]]
+    assert len(jobs) == 4
+    assert sorted(target for script in scripts for target in made_by(script)) == sorted(stages())
 
 
 def test_each_command_of_readme_is_run_here_or_in_ci() -> None:

@@ -35,9 +35,9 @@ CLEAN: Final = (
     *(f"waku/p2p/{name}.py" for name in ("client", "events", "relay")),
 )
 """Rooms whose texts keep to every rule. `python -m tests.style ROOM` lists the rest of others."""
-OF_FIGURES: Final = {"interop.md", "compat-tests.md", "pipeline.md"}
-"""Pages of results, which have a date."""
-PAGES: Final = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+OF_FIGURES: Final = {"CHANGELOG.md", "interop.md", "compat-tests.md", "pipeline.md"}
+"""Pages of versions and results, which have a date."""
+PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.mark.parametrize("room", CLEAN)
