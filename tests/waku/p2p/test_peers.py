@@ -135,9 +135,7 @@ async def test_a_proof_that_is_missing_is_asked_of_another_peer() -> None:
     services = several(2)
     async with served(*services, redundancy=2) as client:
         await client.light_push(MESSAGE, SHARD)
-        services[0].push_answer = services[1].push_answer = refusing(
-            420, "RLN validation failed"
-        )
+        services[0].push_answer = services[1].push_answer = refusing(420, "RLN validation failed")
         with pytest.raises(errors.RlnProofRequired):
             await client.light_push(MESSAGE, SHARD)
         services[1].push_answer = Service().push_answer
