@@ -54,8 +54,9 @@ class MessagingTransport(OnTopic):
         """
         if settings.pubsub_topic is not None:
             raise ValueError(
-                "`pubsub_topic` has no effect on waku+messaging://, where the node shards by "
-                "content topic: leave it out, or use the node's REST API (http://…)"
+                "waku+messaging:// cannot serve a static shard, because the node shards by content "
+                f"topic (`pubsub_topic` or `network` gives {settings.pubsub_topic}); use the "
+                "node's REST API (http://…)"
             )
         self.url = masked_address(url)
         self._address = url

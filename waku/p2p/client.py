@@ -52,7 +52,7 @@ from waku.libp2p.driver import Carrier, Host, MessageSink, Stream
 from waku.models import LightPushAnswer, StoreEntry, StorePage, StoreQuery, WakuMessage
 
 from .asking import Asker
-from .codec import Metadata, decode_metadata, decode_push, encode_metadata
+from .codec import Metadata, decode_metadata, decode_push, encode_message, encode_metadata
 from .events import ClientEvent, PushRefused
 from .keeper import Keeper
 from .peer_book import Entry, PeerBook
@@ -228,18 +228,19 @@ class LightClient:
         8 messages on their way at a time. What is not `urgent` lets others go first.
 
         Raises:
-            RlnProofRequired: the network takes messages with a proof only (420).
+            RlnProofRequired: the network takes messages with a proof only.
             OutOfRlnProofs: the peers have no proofs left for this epoch (504).
             RateLimited: too many messages (429). No peer is asked until the pause is over.
             NoPeers: the peers know no node on this shard (505), or reached none.
-            MessageTooLarge, BadRequest: a peer refuses the message.
+            MessageTooLarge: the encoded message is over the network's limit. No peer is asked.
+            BadRequest: a peer refuses the message.
             EndpointMissing: no peer offers light push.
             WrongNetwork: the peers belong to another cluster, or share no shard.
             NodeUnreachable, BadAnswer, NodeFailure: no answer, or none that can be used.
         """
-
-        if len(message.payload) > self._max_message_bytes:
-            detail = f"a payload of {len(message.payload)} bytes; at most {self._max_message_bytes}"
+        size_bytes = len(encode_message(message))
+        if size_bytes > self._max_message_bytes:
+            detail = f"{size_bytes} bytes encoded; at most {self._max_message_bytes}"
             raise MessageTooLarge("light_push", detail=detail)
 
         digest = message_hash(pubsub_topic, message)

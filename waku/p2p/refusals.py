@@ -17,7 +17,6 @@ __all__ = ["refusal"]
 _BY_STATUS: Final[dict[int, type[WakuError]]] = {
     404: errors.NotSubscribed,
     413: errors.MessageTooLarge,
-    420: errors.RlnProofRequired,
     429: errors.RateLimited,
     504: errors.OutOfRlnProofs,
     505: errors.NoPeers,
@@ -36,11 +35,11 @@ def _class_for(answer: ResponseStatus) -> _failures.ErrorClass:
     if "cursor" in said:
         return errors.CursorExpired
     if "message size exceed" in said:
-        return errors.MessageTooLarge  # 420 of nwaku, for any message that it takes for invalid
+        return errors.MessageTooLarge  # 420 too: nwaku's status of every message that is invalid
     if answer.status in _BY_STATUS:
         return _BY_STATUS[answer.status]
     if any(word in said for word in _RLN_WORDS):
-        return errors.RlnProofRequired  # a generic 400 of older nodes, and light push v2
+        return errors.RlnProofRequired  # 420; a generic 400 of older nodes, and light push v2
     if (error := _failures.by_words(said)) is not None:
         return error
     return errors.BadRequest if 400 <= answer.status < 500 else errors.NodeFailure

@@ -15,7 +15,7 @@ from rich.text import Text
 from ..._contracts.finding import Finding, Level
 from ..._terminal_text import printable
 from ...errors import ChannelUnavailable, PluginError, ReliableChannelError, StateError
-from ...transport.addresses import masked_address
+from ...transport.addresses import LIBP2P, masked_address
 from ..channel_flags import ChannelArguments, with_channel_flags
 from ..console import out, text_of
 from ..exit_codes import ExitCode
@@ -97,14 +97,31 @@ async def _examine_network(
     from .messaging import SCHEME, examine_messaging
     from .nodes import examine_nodes
 
+    settings = channel._settings
+    if settings.network is not None:
+        _examine_rln(findings, settings.network)
     rest = [url for url in channel._nodes if url.lower().startswith(REST)]
     urls = [url.removeprefix("waku+") for url in rest]
-    await examine_nodes(findings, urls, channel._settings, publish=publish, wait_s=wait_s)
+    await examine_nodes(findings, urls, settings, publish=publish, wait_s=wait_s)
     messaging = [url for url in channel._nodes if url.lower().startswith(SCHEME)]
-    await examine_messaging(findings, messaging, channel._settings, publish=publish, wait_s=wait_s)
+    await examine_messaging(findings, messaging, settings, publish=publish, wait_s=wait_s)
+    peers = [url for url in channel._nodes if url.startswith(LIBP2P)]
+    if peers:
+        from .service_peers import examine_service_peers
+
+        await examine_service_peers(findings, peers, settings, publish=publish, wait_s=wait_s)
     await examine_encryption(findings, channel)
-    if others := [url for url in channel._nodes if url not in (*rest, *messaging)]:
+    if others := [url for url in channel._nodes if url not in (*rest, *messaging, *peers)]:
         await _examine_transport(findings, channel, others, wait_s)
+
+
+def _examine_rln(findings: Findings, network: str) -> None:
+    from waku.discovery import find_network
+
+    if find_network(network).rln:
+        text = "each message needs an RLN proof, which a channel cannot make"
+        advice = "give nodes that attach proofs to the messages of clients, or another network"
+        findings.add("warning", "network.rln", network, text, advice)
 
 
 async def _examine_transport(
@@ -118,8 +135,7 @@ async def _examine_transport(
                 nodes = [node for node in channel.health().nodes if node.state != "healthy"]
     except (ChannelUnavailable, StateError, TimeoutError) as error:
         text = str(error) or f"it could not be opened within {10 * wait_s:g} s"
-        advice = "check addresses, extras (pip install 'reliable-channel[libp2p]') and --network"
-        findings.add("problem", "transport", where, text, advice)
+        findings.add("problem", "transport", where, text, "check its address and its plugin")
         return
     for node in nodes:
         findings.add("warning", "transport", node.address, node.last_error or node.state)

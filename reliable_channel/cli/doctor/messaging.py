@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from waku.topics import PubsubTopic
+
 from ...transport.addresses import masked_address as shown
 from ...transport.base import TransportError
 from ...transport.connect import messaging_transport
@@ -26,9 +28,11 @@ async def examine_messaging(
         transport = messaging_transport(url, settings)
         try:
             await transport.open()
-            findings.add("ok", "messaging", shown(url), "the messaging layer subscribes")
+            text = f"the messaging layer subscribes; the channel is on {settings.shard}"
+            findings.add("ok", "messaging", shown(url), text)
+            _examine_shard(findings, shown(url), settings)
             if publish:
-                await examine_sending(findings, transport, shown(url), wait_s)
+                await examine_sending(findings, transport, rest, settings, wait_s)
         except TransportError as error:
             findings.add(
                 "problem",
@@ -39,3 +43,17 @@ async def examine_messaging(
             )
         finally:
             await transport.aclose()
+
+
+def _examine_shard(findings: Findings, where: str, settings: WakuSettings) -> None:
+    """Warn of a shard without listeners: a node of Status' network shards over one shard."""
+    try:
+        from waku.discovery import find_network
+    except ImportError:
+        return
+    status, ours = find_network("status.prod"), PubsubTopic.parse(settings.shard)
+    if ours.cluster_id == status.cluster_id and ours.shard not in status.shards:
+        listed = ", ".join(map(str, status.shards))
+        text = f"the node sends on {ours}, and clients of Status listen on shards {listed}"
+        advice = "use its REST API (http://…) or service peers, with --network status.prod"
+        findings.add("warning", "node.shard", where, text, advice)

@@ -1,12 +1,14 @@
 """What can be wrong with Waku nodes: each by itself, and all together."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 import anyio
 
 from waku import WakuClient
+from waku._request import Flavour
 from waku.errors import (
     BadAnswer,
     EndpointMissing,
@@ -14,7 +16,7 @@ from waku.errors import (
     NoPeers,
     WakuError,
 )
-from waku.models import StoreQuery
+from waku.models import StorePage, StoreQuery
 from waku.topics import PubsubTopic
 
 from ...transport.addresses import masked_address as shown
@@ -23,7 +25,16 @@ from ...transport.node import NodeTransport
 from ...transport.settings import WakuSettings
 from ...transport.waku import WakuTransport
 from .findings import Findings
-from .sending import examine_sending, is_stored, probe
+from .sending import (
+    CLOCK_S,
+    COMPARED,
+    examine_sending,
+    explain_missing,
+    has,
+    is_stored,
+    probe,
+    wrong_cluster,
+)
 
 PROTOCOLS: Final = ("Relay", "Rln Relay", "Lightpush", "Filter", "Store")
 """Protocols that a channel uses. Nodes report others too, such as clients without a configured
@@ -37,10 +48,6 @@ NEEDS: Final = (
     "the node needs relay, or filter and light push with a service node, or a messaging layer; and "
     "the cluster and shards of the channel"
 )
-CLOCK_S: Final = 20.0
-"""Stock nodes do not archive what is stamped further than this from their clock."""
-COMPARED: Final = 100
-"""Newest messages of the topic that Stores are compared by."""
 SETTLED_S: Final = 30.0
 """Age from which on a message should be in every Store."""
 HOUR_NS: Final = 3_600_000_000_000
@@ -79,7 +86,7 @@ async def _examine_api(
         api = transport.api
         findings.add("ok", "node.api", shown(url), f"a channel uses its {API_NAMES[api]}")
         if publish and api == "messaging":
-            await examine_sending(findings, transport, shown(url), wait_s)
+            await examine_sending(findings, transport, url, settings, wait_s)
     except TransportError as error:
         findings.add("problem", "node.api", shown(url), f"a channel cannot use it: {error}", NEEDS)
         return ""
@@ -89,7 +96,8 @@ async def _examine_api(
 
 
 async def examine_node(findings: Findings, url: str, settings: WakuSettings) -> bool:
-    """Examine one node, and return True if it answers as a Waku node."""
+    """Examine one node, and return True if it can be tried: it answers as a Waku node, and a
+    subscription leaves nothing behind."""
     async with WakuClient(url, retries=None) as client:
         began_s = time.perf_counter()
         try:
@@ -103,9 +111,9 @@ async def examine_node(findings: Findings, url: str, settings: WakuSettings) -> 
         findings.add("ok", "node.reachable", shown(url), f"version {version}, {took_ms:.0f} ms")
         await _examine_health(findings, url, client)
         await _examine_peers(findings, url, client)
-        await _examine_cluster(findings, url, client, settings)
-        await _examine_store(findings, url, client, settings)
-    return True
+        can_be_tried = await _examine_cluster(findings, url, client, settings)
+        await examine_store(findings, shown(url), client.store, settings)
+    return can_be_tried
 
 
 def _unusable(error: WakuError) -> tuple[str, str]:
@@ -189,42 +197,39 @@ async def _examine_peers(findings: Findings, url: str, client: WakuClient) -> No
 
 async def _examine_cluster(
     findings: Findings, url: str, client: WakuClient, settings: WakuSettings
-) -> None:
-    """Compare the node's cluster with the channel's, as far as the node's record says it."""
+) -> bool:
+    """Compare the node's cluster and shards with the channel's, as far as its record names them.
+
+    Returns:
+        False if a subscription would make the node follow a further shard until it is restarted.
+    """
     try:
         from waku.discovery.enr import NodeRecord
 
         record = NodeRecord.parse((await client.info()).enr_uri)
     except (ImportError, ValueError, WakuError):
-        return
+        return True
     ours = PubsubTopic.parse(settings.shard)
     if record.cluster_id is None:
-        return
+        return True
     if record.cluster_id != ours.cluster_id:
-        _wrong_cluster(findings, url, record.cluster_id, ours.cluster_id)
+        wrong_cluster(findings, shown(url), record.cluster_id, ours.cluster_id)
     elif record.shards and ours.shard not in record.shards:
-        findings.add(
-            "warning",
-            "node.shard",
-            shown(url),
-            f"it follows shards {sorted(record.shards)}, and the channel uses shard {ours.shard}",
-            "start it with that --shard, or choose another content topic",
-        )
+        forgets = await client.flavour() is Flavour.EMBEDDED
+        text = f"it follows shards {sorted(record.shards)}, and the channel uses shard {ours.shard}"
+        advice = "start it with that --shard, or choose another content topic"
+        findings.add("warning" if forgets else "problem", "node.shard", shown(url), text, advice)
+        return forgets
+    return True
 
 
-def _wrong_cluster(findings: Findings, url: str, theirs: int, ours: int) -> None:
-    findings.add(
-        "problem",
-        "node.cluster",
-        shown(url),
-        f"it is in cluster {theirs}, and the channel in cluster {ours}",
-        f"give -o cluster_id={theirs}, or the --network that fits",
-    )
-
-
-async def _examine_store(
-    findings: Findings, url: str, client: WakuClient, settings: WakuSettings
+async def examine_store(
+    findings: Findings,
+    where: str,
+    store: Callable[[StoreQuery], Awaitable[StorePage]],
+    settings: WakuSettings,
 ) -> None:
+    """Ask Store for the newest messages, and compare their timestamps with the clock."""
     query = StoreQuery(
         content_topics=(settings.content_topic,),
         pubsub_topic=settings.shard,
@@ -232,18 +237,18 @@ async def _examine_store(
         ascending=False,
     )
     try:
-        page = await client.store(query)
+        page = await store(query)
     except (EndpointMissing, NoPeers):
         findings.add(
             "warning",
             "node.store",
-            shown(url),
+            where,
             "it has no Store, and finds none",
             "messages that were missed come from peers only; add a node with Store",
         )
         return
     except WakuError as error:
-        findings.add("warning", "node.store", shown(url), f"Store does not work: {error}")
+        findings.add("warning", "node.store", where, f"Store does not work: {error}")
         return
     stamps = [one.message.timestamp for one in page.entries if one.message is not None]
     ahead_s = (max((stamp or 0 for stamp in stamps), default=0) - time.time_ns()) / 1e9
@@ -255,7 +260,7 @@ async def _examine_store(
             f"Store has a message stamped {ahead_s:.0f} s in the future",
             "set this machine's clock (NTP), or that of the participant that sent it",
         )
-    findings.add("ok", "node.store", shown(url), f"answers; {len(stamps)} messages on a page")
+    findings.add("ok", "node.store", where, f"answers; {len(stamps)} messages on a page")
 
 
 async def _round_trip(
@@ -279,7 +284,8 @@ async def _round_trip(
         findings.add("ok", "publish", shown(url), f"a node took a message in {took_ms:.0f} ms")
         for reader in readers:
             await _arrives(findings, url, reader, envelope, began_s, wait_s)
-        await _is_stored(findings, url, sender, envelope, wait_s)
+        if not await is_stored(findings, partial(has, sender, envelope), sender.url, wait_s):
+            await explain_missing(findings, url, settings, envelope.payload, wait_s)
     except TransportError as error:
         findings.add(
             "problem",
@@ -319,51 +325,6 @@ async def _arrives(
         if same
         else "the nodes are not connected, or follow different clusters or shards: join them",
     )
-
-
-async def _is_stored(
-    findings: Findings, url: str, sender: WakuTransport, envelope: Envelope, wait_s: float
-) -> None:
-    if await is_stored(findings, sender, envelope, sender.url, wait_s):
-        return
-    elsewhere = await _stored_under(url, sender, envelope)
-    if elsewhere is not None:
-        theirs, ours = PubsubTopic.parse(elsewhere), PubsubTopic.parse(sender.settings.shard)
-        if theirs.cluster_id != ours.cluster_id:
-            _wrong_cluster(findings, sender.url, theirs.cluster_id, ours.cluster_id)
-            return
-        findings.add(
-            "problem",
-            "node.shard",
-            sender.url,
-            f"it maps the content topic to {theirs}, and the channel to {ours}",
-            "give the network's number of shards: -o num_shards=…",
-        )
-        return
-    findings.add(
-        "problem",
-        "store.archives",
-        sender.url,
-        f"a message that was published is not in Store after {wait_s:g} s",
-        f"compare the clocks of this machine and of the node (more than {CLOCK_S:g} s apart, and "
-        "Store refuses the message), then cluster and shards, then the node's disk",
-    )
-
-
-async def _stored_under(url: str, sender: WakuTransport, envelope: Envelope) -> str | None:
-    """The pubsub topic under which Store has the message, right or wrong."""
-    query = StoreQuery(
-        content_topics=(sender.settings.content_topic,), ascending=False, page_size=COMPARED
-    )
-    async with WakuClient(url, retries=None) as client:
-        try:
-            entries = (await client.store(query)).entries
-        except WakuError:
-            return None
-    for entry in entries:
-        if entry.message is not None and entry.message.payload == envelope.payload:
-            return entry.pubsub_topic
-    return None
 
 
 async def _compare_stores(findings: Findings, urls: Sequence[str], settings: WakuSettings) -> None:

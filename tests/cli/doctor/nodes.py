@@ -1,7 +1,7 @@
 """Real nodes on real ports, each as broken as a test wants it."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from waku.node import EmbeddedNode, NodeOptions, serve_node
 
 TOPIC = "/reliable-channel/1/general/proto"
 SETTINGS = WakuSettings(TOPIC)
+ON_LOOPBACK = ("/ip4/127.0.0.1/tcp/0",)
 
 
 class Nodes:
@@ -28,15 +29,24 @@ class Nodes:
         self._started: list[Any] = []
         self.nodes: dict[str, EmbeddedNode] = {}
 
-    def start(self, *, join: str | None = None, **options: Any) -> str:
+    def start(
+        self, *, join: str | None = None, listen: Sequence[str] | None = None, **options: Any
+    ) -> str:
         """Start a node, joined to another one, and return its address."""
-        node = EmbeddedNode(NodeOptions(**options))
+        node = EmbeddedNode(NodeOptions(**options), listen=listen)
         if join is not None:
             self._portal.call(node.join, self.nodes[join])
         served, url = self._portal.start_task(partial(_serve, node))
         self._started.append(served)
         self.nodes[url] = node
         return str(url)
+
+    def listen(self, **options: Any) -> str:
+        """Start a node that listens for libp2p peers, and return its multiaddress."""
+        node = self.nodes[self.start(listen=ON_LOOPBACK, **options)]
+        (address,) = node.libp2p_addresses
+        self.nodes[address] = node
+        return address
 
     def store(self, url: str, count: int, age_s: float) -> None:
         """Put messages into one node's Store alone."""

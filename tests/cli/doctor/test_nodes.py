@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from .nodes import Nodes, named, nodes
+from reliable_channel.transport.settings import WakuSettings
+
+from .nodes import ON_LOOPBACK, TOPIC, Nodes, named, nodes
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +167,20 @@ def test_a_node_of_another_cluster(world: Nodes) -> None:
 def test_a_node_with_another_number_of_shards(world: Nodes) -> None:
     found = named(world.examine(world.start(num_shards=3)), "node.shard", "problem")
     assert "num_shards" in found.advice
+
+
+@pytest.mark.parametrize("behave_as", ["nwaku", None])
+def test_a_node_on_other_shards_follows_no_further_one_afterwards(
+    world: Nodes, behave_as: str | None
+) -> None:
+    """nwaku would follow the shard of a subscription until it is started again."""
+    url = world.start(listen=ON_LOOPBACK, behave_as=behave_as)
+    followed = set(world.nodes[url].relay.pubsub_topics)
+    settings = WakuSettings(TOPIC, pubsub_topic="/waku/2/rs/1/99")
+    found = world.examine(url, settings=settings)
+    wrong = named(found, "node.shard", "problem" if behave_as else "warning")
+    assert "and the channel uses shard 99" in wrong.text
+    assert set(world.nodes[url].relay.pubsub_topics) == followed
 
 
 def test_a_node_that_hides_its_peers(world: Nodes) -> None:

@@ -29,7 +29,14 @@ from waku.p2p import (
 )
 from waku.p2p import waku_libp2p_pb2 as pb
 from waku.p2p.client import MAX_REFUSED
-from waku.p2p.protocols import FILTER_PUSH, FILTER_SUBSCRIBE, LIGHT_PUSH_2, LIGHT_PUSH_3, METADATA
+from waku.p2p.protocols import (
+    FILTER_PUSH,
+    FILTER_SUBSCRIBE,
+    LIGHT_PUSH_2,
+    LIGHT_PUSH_3,
+    MAX_MESSAGE_BYTES,
+    METADATA,
+)
 
 from .service import HASH, LIMIT, SHARD, TOPIC, Service, identity, served
 
@@ -126,7 +133,10 @@ async def test_light_push_by_version_3_or_2() -> None:
 
 
 REFUSALS = [
-    (420, "invalid proof", errors.RlnProofRequired, "attaches proofs"),
+    (420, "RLN validation failed", errors.RlnProofRequired, "attaches proofs"),
+    (420, "Message size exceeded maximum of 153600 bytes", errors.MessageTooLarge, "segment"),
+    (420, "Invalid content topic: /a", errors.BadRequest, "correct"),
+    (420, "", errors.BadRequest, "correct"),
     (429, "", errors.RateLimited, "fewer requests"),
     (504, "", errors.OutOfRlnProofs, "next epoch"),
     (505, "", errors.NoPeers, "wait for peers"),
@@ -152,6 +162,18 @@ async def test_a_refusal_says_what_it_means(
             await client.light_push(MESSAGE, SHARD)
         assert type(failure.value) is error
         assert failure.value.status == status
+
+
+async def test_a_message_that_is_too_large_when_encoded_is_not_sent() -> None:
+    service = Service()
+    beside = len(codec.encode_message(replace(MESSAGE, payload=bytes(MAX_MESSAGE_BYTES))))
+    fits = replace(MESSAGE, payload=bytes(2 * MAX_MESSAGE_BYTES - beside))
+    assert len(codec.encode_message(fits)) == MAX_MESSAGE_BYTES
+    async with served(service) as client:
+        await client.light_push(fits, SHARD)
+        with pytest.raises(errors.MessageTooLarge, match="153601 bytes encoded; at most 153600"):
+            await client.light_push(replace(fits, payload=fits.payload + b"1"), SHARD)
+        assert len(service.asked) == 1
 
 
 async def test_a_push_that_reached_nobody_failed() -> None:

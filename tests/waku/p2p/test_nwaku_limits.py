@@ -140,18 +140,6 @@ async def test_a_rate_limit_is_told_with_its_text_and_pauses_the_peer() -> None:
         assert (paused.role, paused.pause_ms) == (Role.LIGHT_PUSH, 1_000)
 
 
-async def test_a_message_that_is_too_large_is_not_refused_for_rln() -> None:
-    service = Service()
-    service.push_answer = lambda request: pb.LightpushResponse(
-        request_id=request.request_id,
-        status_code=420,
-        status_desc="Message size exceeded maximum of 153600 bytes",
-    )
-    async with served(service) as client:
-        with pytest.raises(errors.MessageTooLarge):
-            await client.light_push(message(1), SHARD)
-
-
 async def test_subscriptions_beyond_the_limit_wait_for_their_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -38,9 +38,9 @@ def several(count: int) -> list[Service]:
     return [Service(identity(number + 1)) for number in range(count)]
 
 
-def refusing(status: int) -> Callable[[Any], Any]:
+def refusing(status: int, text: str = "no") -> Callable[[Any], Any]:
     return lambda request: pb.LightpushResponse(
-        request_id=request.request_id, status_code=status, status_desc="no"
+        request_id=request.request_id, status_code=status, status_desc=text
     )
 
 
@@ -135,7 +135,7 @@ async def test_a_proof_that_is_missing_is_asked_of_another_peer() -> None:
     services = several(2)
     async with served(*services, redundancy=2) as client:
         await client.light_push(MESSAGE, SHARD)
-        services[0].push_answer = services[1].push_answer = refusing(420)
+        services[0].push_answer = services[1].push_answer = refusing(420, "RLN validation failed")
         with pytest.raises(errors.RlnProofRequired):
             await client.light_push(MESSAGE, SHARD)
         services[1].push_answer = Service().push_answer
