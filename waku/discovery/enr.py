@@ -1,7 +1,7 @@
 """Node records (ENR, EIP-778): signed descriptions that nodes publish of themselves.
 
-Waku adds the keys `multiaddrs`, `waku2` (the protocols that the node serves), and `rs` and `rsv`
-(its cluster and shards; 31/WAKU2-ENR). This module checks the form of a record, not whether its
+Waku (31/WAKU2-ENR) adds the keys `multiaddrs` and `waku2`, the protocols that the node serves. `rs`
+and `rsv` are its cluster and shards. This module checks the form of a record, not whether its
 content is true.
 """
 

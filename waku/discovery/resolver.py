@@ -34,7 +34,7 @@ class LookupFailed(Exception):
 
 
 class Resolver(Protocol):
-    """Source of DNS texts."""
+    """Source of texts in the DNS."""
 
     async def texts(self, name: str) -> list[str]:
         """Return the TXT records under a name.

@@ -23,7 +23,7 @@ BYTES: Final = 1_024
 class MessageSink:
     """Receiver of a protocol's messages, in place of a handler. `take` returns at once.
 
-    It suits peers that open a stream for each message, as go-waku does for filter pushes, and costs
+    It suits peers that open a stream for each message, as go-waku does for filter pushes. It costs
     a tenth of a task for each stream. There is no back-pressure, so `take` must limit what it
     keeps.
     """

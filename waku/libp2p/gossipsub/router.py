@@ -47,7 +47,7 @@ class Random(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """New and valid message."""
+    """New and valid message from a peer."""
 
     topic: str
     data: bytes
@@ -182,7 +182,7 @@ class Router:
         return any(peer.topics for peer in self.peers.values())
 
     def is_congested(self, topic: str) -> bool:
-        """Return True if the queue of each peer of a topic is half full or more, so that publishing
+        """Return True if every peer of a topic has half a queue or more waiting, so that publishing
         should wait."""
         half = self.options.queue_bytes // 2
         peers = self.subscribers(topic)
