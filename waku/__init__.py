@@ -1,4 +1,5 @@
-"""py-waku: a client of a Waku node's REST API; a light client and a relay leaf without a node."""
+"""py-waku: a client for the REST API of Waku nodes, and a light client and relay leaf that need no
+node."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final

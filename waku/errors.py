@@ -82,15 +82,15 @@ class WakuError(Exception):
 
 
 class LocalError(WakuError):
-    """The caller must change something before the call can succeed."""
+    """The caller must change something, because the call cannot succeed as it is."""
 
 
 class RemoteError(WakuError):
-    """The node answered, and not with what was asked for."""
+    """The node answered, but not what was asked for."""
 
 
 class EnvironmentFailure(WakuError):
-    """The surroundings of caller and node do not allow the call now."""
+    """The call failed for a reason outside the caller and the node."""
 
 
 class InvalidTopic(LocalError, ValueError):
@@ -104,7 +104,7 @@ class InvalidTopic(LocalError, ValueError):
 
 
 class BadRequest(LocalError):
-    """The node understood the call and refuses what it says."""
+    """The node understood the call and refuses its content."""
 
     advice = "correct the arguments"
 
@@ -131,7 +131,7 @@ class NotSubscribed(LocalError):
 
 
 class NotFound(LocalError):
-    """The node does not know the thing that the call names."""
+    """The node does not know the object that the call names."""
 
     advice = "check the id"
 
@@ -149,13 +149,13 @@ class PageLimitReached(LocalError):
 
 
 class BadAnswer(RemoteError):
-    """The answer is not what a Waku node says: garbage, HTML, other JSON, or too much."""
+    """The answer is not what a Waku node sends: garbage, HTML, other JSON, or too long."""
 
     advice = "check that the address is a Waku node's (for a REST client, its REST port)"
 
 
 class CursorExpired(RemoteError):
-    """The node does not know the cursor, as the message it points to is gone."""
+    """The node does not know the cursor, because the message of the cursor is gone."""
 
     advice = "start the query again from its first page"
 
@@ -175,14 +175,14 @@ class OutOfRlnProofs(RemoteError):
 
 
 class NodeFailure(RemoteError):
-    """The node failed inside (5xx, of go-waku also 400) and says nothing that has a class of its
+    """The node failed inside (5xx, from go-waku also 400), for a reason without a class of its
     own."""
 
     retryable = True
 
 
 class NodeUnreachable(EnvironmentFailure):
-    """There was no connection, no answer in time, or the answer broke off."""
+    """No connection, no answer in time, or an answer that broke off."""
 
     retryable = True
     advice = "check the address and that the node runs"
@@ -219,7 +219,8 @@ class EndpointMissing(EnvironmentFailure):
 def shorten(text: str) -> str:
     """Return the text on one line, cut to `DETAIL_LIMIT` characters.
 
-    Half a surrogate pair, which JSON can spell, becomes a question mark: no log could be written.
+    An unpaired surrogate, which JSON can contain, becomes a question mark, because no log could
+    write it.
     """
     line = " ".join(text[: 4 * DETAIL_LIMIT].split()).encode(errors="replace").decode()
     return line if len(line) <= DETAIL_LIMIT else line[: DETAIL_LIMIT - 1] + "…"

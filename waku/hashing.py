@@ -10,13 +10,13 @@ __all__ = ["HASH_BYTES", "message_hash"]
 
 
 def message_hash(pubsub_topic: str, message: WakuMessage) -> bytes:
-    """Return the 32 bytes by which every node knows this message.
+    """Return the 32-byte hash by which every node knows this message.
 
     sha256(pubsub_topic ‖ payload ‖ content_topic ‖ meta ‖ timestamp), the timestamp as 8 bytes,
     signed, big-endian. `version`, `ephemeral` and `proof` do not count.
 
-    DIVERGES: js-waku leaves the 8 bytes out when the timestamp is absent or 0. go-waku and nwaku,
-    which answer store queries, write 8 zero bytes, and so does this. Always send a timestamp.
+    DIVERGES: js-waku leaves the 8 bytes out if the timestamp is absent or 0. This function writes 8
+    zero bytes, as do go-waku and nwaku, which answer store queries. Always set a timestamp.
     """
     digest = sha256(pubsub_topic.encode())
     digest.update(message.payload)

@@ -1,7 +1,7 @@
-"""What `/messaging/v1` answers: the REST API of logos-delivery's messaging layer, as values.
+"""Answers of `/messaging/v1`, the REST API of logos-delivery's messaging layer, as values.
 
-The node makes the Waku message of what is sent: it chooses shard, timestamp and version. So the
-hash of an own message is known from its events alone, after it was dispatched.
+The node makes the Waku message and chooses its shard, timestamp and version. The hash of an own
+message is therefore known only from the events after it was sent.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ __all__ = ["MessagingMessage", "SendEvent", "SendEvents"]
 
 @dataclass(frozen=True, slots=True)
 class SendEvent:
-    """What became of a message that was sent."""
+    """Progress of a sent message."""
 
     kind: str
-    """`propagated`: peers took it; `sent`: a Store has it; `error`: it will not be sent. Later
-    nodes have more kinds, such as `queued`."""
+    """Kind of the event. `propagated`: peers received it. `sent`: a Store has it. `error`: it will
+    not be sent. Later nodes have more kinds, such as `queued`."""
     message_hash: bytes | None
-    """None where the node never made a message of it."""
+    """Message hash. None if the node made no message."""
     timestamp_ns: int
     error: str = ""
 
@@ -63,14 +63,15 @@ class SendEvents:
 
 @dataclass(frozen=True, slots=True)
 class MessagingMessage:
-    """A message that arrived."""
+    """Message that the node received."""
 
     message_hash: bytes
     message: WakuMessage
     source: str = "live"
-    """`live`, or `history` where a later node fetched it from a Store."""
+    """Origin: `live`, or `history` if a later node fetched it from a Store."""
     sequence: int | None = None
-    """Its number at the node, where the node counts: a step of more than one is a loss."""
+    """Number of the message at the node. A gap means a lost message. None if the node does not
+    count."""
 
     @classmethod
     def from_json(cls, value: object) -> MessagingMessage:

@@ -1,7 +1,7 @@
-"""What travels between a client and a node, as plain values.
+"""Values that travel between a client and a node.
 
-Field names are those of the REST API in snake case. Times are nanoseconds since 1970, hashes and
-cursors are 32 raw bytes, in every notation that a node writes.
+Field names are those of the REST API in snake case. Times are nanoseconds since 1970. Hashes and
+cursors are 32 raw bytes. Every notation of a node is read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 INT64_MAX = 2**63 - 1
 UINT32_MAX = 2**32 - 1
 HASH_BYTES = 32
-"""Size of a message hash, and of a store's cursor, which is one."""
+"""Size of a message hash, and of a store's cursor, which is a message hash."""
 
 PeerStats: TypeAlias = Mapping[str, Mapping[str, int]]
 """Counts by heading, then by name: `stats["By Connectedness"]["Connected"]` (nwaku only)."""
@@ -63,7 +63,7 @@ class WakuMessage:
     meta: bytes = b""
     ephemeral: bool = False
     proof: bytes = b""
-    """RLN proof, which this package does not read."""
+    """RLN proof, which this package does not check."""
 
     def __post_init__(self) -> None:
         if self.version is not None and not 0 <= self.version <= UINT32_MAX:
@@ -142,7 +142,7 @@ class StoreQuery:
     end_time_ns: int | None = None
     """Last time of the range, inclusive."""
     include_data: bool = True
-    """False asks for hashes only: `StoreEntry.message` is None then."""
+    """True to ask for whole messages. With False, `StoreEntry.message` is None."""
     ascending: bool = True
     """Order of the pages. Inside a page the oldest message comes first in any case."""
     page_size: int | None = None
@@ -185,7 +185,7 @@ class StorePage:
 
 @dataclass(frozen=True, slots=True)
 class StoreV1Cursor:
-    """The place of a message in a legacy store."""
+    """Position of a message in a legacy store."""
 
     digest: bytes
     sender_time_ns: int

@@ -1,4 +1,4 @@
-"""Content topics, static shards, and the autosharding that leads from one to the other.
+"""Content topics, static shards, and autosharding between them.
 
 Sources: 23/WAKU2-TOPICS ("Content topics", "Autosharding") and 51/WAKU2-RELAY-SHARDING.
 """

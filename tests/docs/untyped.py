@@ -14,6 +14,12 @@ SPARK: Final = "needs Java and pyspark, which `make test` does without: `make te
 OTHERS: Final = "a machine, file or program of others"
 
 NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
+    "docs/audits.md": {
+        "reliable-channel audit store /dns4": OTHERS,
+        "reliable-channel audit store postgresql": OTHERS,
+        "reliable-channel audit archive": "needs pyarrow: audit_tests/commands/test_archive.py",
+        "curl": OTHERS,
+    },
     "docs/choosing.md": {
         "reliable-channel": f"{LONG}{LAB} runs small ones",
         "make docs": CHECKOUT + "tests/docs/test_docs.py",
@@ -24,7 +30,6 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "reliable-channel conformance --wire-profile nim": "needs a library of Nim",
         "make conformance": LONG + "by hand; needs npm's registry",
     },
-    "docs/group-reliability.md": {"curl": OTHERS},
     "docs/interop.md": {
         "make": "needs containers: `make interop` in CI",
         "INTEROP_CELLS": "needs containers",
@@ -64,11 +69,6 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
     "docs/status-framework.md": {
         "reliable-channel bot run": "goes on when an editor writes: the plugin's tests of reloading"
     },
-    "docs/store.md": {
-        "reliable-channel audit store /dns4": OTHERS,
-        "reliable-channel audit store postgresql": OTHERS,
-        "reliable-channel audit archive": "needs pyarrow: audit_tests/commands/test_archive.py",
-    },
     "docs/tuning.md": {"reliable-channel sweep": LONG + "`make docs WHAT=tuning`"},
     "docs/verdict.md": {
         "python -m audit_tests.mutations": LONG + "`make test-slow`",
@@ -92,6 +92,20 @@ $ reliable-channel send --sender-id shop hello
 """
 
 GIVEN: Final[Mapping[str, str]] = {
+    "docs/audits.md": f"""{_NODE}{_SENT}
+```python title="runs.py"
+from pathlib import Path
+
+from audit_tests.group_reliability.samples import KnownRun, relay_lines, write_files
+
+for seed, folder in enumerate(("runs/baseline", "before", "after"), 1):
+    run = KnownRun(seed=seed, lost={{2: {{5, 6}}}} if folder == "before" else {{}})
+    write_files(Path(folder), run, relay_lines(run))
+```
+```console
+$ PYTHONPATH=$PROJECT python runs.py
+```
+""",
     "docs/command-line.md": f"""{_NODE}
 ```toml title="channel.toml"
 [channel]
@@ -100,19 +114,6 @@ channel_id = "general"
 ```console title="another participant"
 $ reliable-channel listen --sender-id bob
 …
-```
-""",
-    "docs/group-reliability.md": """```python title="runs.py"
-from pathlib import Path
-
-from audit_tests.group_reliability.samples import KnownRun, relay_lines, write_files
-
-for seed, folder in enumerate(("runs/baseline", "before", "after"), 1):
-    run = KnownRun(seed=seed, lost={2: {5, 6}} if folder == "before" else {})
-    write_files(Path(folder), run, relay_lines(run))
-```
-```console
-$ PYTHONPATH=$PROJECT python runs.py
 ```
 """,
     "docs/operations.md": _NODE,
@@ -135,6 +136,5 @@ $ cp .local/share/reliable-channel/general/deploy.db shop.db
 ```
 """,
     "docs/status-bots.md": _NODE,
-    "docs/store.md": _NODE + _SENT,
 }
 """What the reader of a page has already, as a page itself."""

@@ -1,4 +1,4 @@
-"""Where Waku's nodes are: node records, lists in the DNS, and named networks.
+"""Discovery of Waku nodes: node records, lists in the DNS, and named networks.
 
     identity enr own_record dns_tree     what is signed, and how (no I/O)
     resolver                     asking the DNS

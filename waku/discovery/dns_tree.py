@@ -1,12 +1,13 @@
-"""Lists of nodes in the DNS (EIP-1459), without I/O: names to ask for go out, texts come in.
+"""Lists of nodes in the DNS (EIP-1459), without I/O. The caller asks the DNS for names and passes
+the texts in.
 
     walk = TreeWalk("enrtree://AIRVQ5DD…@boot.example")
     while (name := walk.next_name()) is not None:
         walk.receive(name, texts_of(name))
     walk.records
 
-The owner of the key in the URL signs the root; each other text stands under its own hash. So a
-resolver can withhold texts, and cannot change any.
+The owner of the key in the URL signs the root. Every other text is stored under its own hash, so a
+resolver can withhold texts but cannot change them.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ SCHEME: Final = "enrtree://"
 ROOT: Final = "enrtree-root:v1 "
 BRANCH: Final = "enrtree-branch:"
 HASH_BYTES: Final = 16
-"""A text's name is the beginning of its hash."""
+"""Length of a text's name, which is the beginning of its hash."""
 MAX_NAME: Final = 253
 MAX_TEXT: Final = 2_048
-"""Characters of a text; go-ethereum writes at most 370."""
+"""Maximum length of a text. go-ethereum writes at most 370 characters."""
 MAX_LOOKUPS: Final = 500
-"""Names of one walk: fleets have some twenty nodes, and a tree 13 branches a text."""
+"""Maximum number of names in one walk. Fleets have about twenty nodes, and a tree has 13 branches
+in each text."""
 MAX_TREES: Final = 8
-"""Trees of one walk: the first, and those it links to."""
+"""Maximum number of trees in one walk, linked trees included."""
 MAX_PROBLEMS: Final = 20
 
 
@@ -51,7 +53,7 @@ class TreeUrl:
 
     @classmethod
     def parse(cls, text: str) -> TreeUrl:
-        """Read `enrtree://<key>@<domain>`.
+        """Read a URL of the form `enrtree://<key>@<domain>`.
 
         Raises:
             InvalidInput: it has another form, or the key is none.
@@ -79,7 +81,7 @@ class _Wanted:
 
 
 class TreeWalk:
-    """One reading of a tree, and of the trees that it links to."""
+    """Walk through a tree and the trees that it links to."""
 
     def __init__(self, url: str) -> None:
         """Raises:
@@ -100,14 +102,14 @@ class TreeWalk:
         self._ask(_Wanted(self._first, None))
 
     def next_name(self) -> str | None:
-        """A name whose texts are needed; None if there is none at the moment.
+        """Return a name whose texts are needed, or None if no name is needed now.
 
-        Every name that was given must come back through `receive` or `fail`.
+        Call `receive` or `fail` for every name that was returned.
         """
         return self._queue.popleft() if self._queue else None
 
     def receive(self, name: str, texts: Sequence[str]) -> None:
-        """Take the texts (TXT records) under a name."""
+        """Accept the texts (TXT records) under a name."""
         wanted = self._wanted.pop(name)
         try:
             if wanted.hash is None:
@@ -118,7 +120,7 @@ class TreeWalk:
             self._note(f"{name}: {error}")
 
     def fail(self, name: str, reason: str) -> None:
-        """The texts under a name cannot be had."""
+        """Note that the texts under a name are not available."""
         del self._wanted[name]
         self._note(f"{name}: {reason}")
 

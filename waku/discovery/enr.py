@@ -1,7 +1,8 @@
-"""Node records (ENR, EIP-778): a signed list of what a node says of itself.
+"""Node records (ENR, EIP-778): signed descriptions that nodes publish of themselves.
 
-Waku's keys in it (31/WAKU2-ENR): `multiaddrs`, `waku2` (the protocols served), `rs` and `rsv` (the
-cluster and its shards). What a record says is checked here; that it is true is not.
+Waku (31/WAKU2-ENR) adds the keys `multiaddrs` and `waku2`, the protocols that the node serves. `rs`
+and `rsv` are its cluster and shards. This module checks the form of a record, not whether its
+content is true.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ __all__ = ["Capability", "NodeRecord"]
 
 PREFIX: Final = "enr:"
 MAX_RECORD_BYTES: Final = 300
-"""EIP-778's limit (T14)."""
+"""Size limit of a record in EIP-778 (T14)."""
 MAX_MULTIADDRS: Final = 16
-"""No more fit into a record."""
+"""Maximum number of keys, because more do not fit into a record."""
 BITMAP_BYTES: Final = 128
-"""Of `rsv`: a bit for each of 1,024 shards."""
+"""Size of `rsv`: a bit for each of 1,024 shards."""
 
 
 class Capability(IntFlag):
-    """The protocols that a node serves: the bits of `waku2`."""
+    """Protocols that a node serves: the bits of `waku2`."""
 
     RELAY = 1
     STORE = 2
@@ -41,30 +42,32 @@ class Capability(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """A node's record, whose signature is right."""
+    """Node record with a valid signature."""
 
     sequence: int
-    """A node's newer record has a higher number."""
+    """Sequence number. A newer record of the node has a higher number."""
     peer_id: PeerId
     addresses: tuple[Multiaddr, ...]
-    """With the peer id at the end; IP and TCP port first, where it names them."""
+    """Addresses with the peer id at the end. The address from the keys IP and TCP port comes
+    first."""
     capabilities: Capability | None
-    """None where the record does not name them: it may be no Waku node's."""
+    """Served protocols. None if the record does not name them, perhaps because the node is not a
+    Waku node."""
     cluster_id: int | None
-    """None where the record names no shards."""
+    """Shards of the node. None if the record names no shards."""
     shards: frozenset[int]
     text: str
-    """As it was read: `enr:…`."""
+    """Text form as it was read: `enr:…`."""
 
     @property
     def encoded(self) -> bytes:
-        """The record's bytes, as peer exchange carries them."""
+        """Binary form, as in peer exchange."""
         body = self.text[len(PREFIX) :]
         return base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
 
     @classmethod
     def parse(cls, text: str) -> NodeRecord:
-        """Read `enr:…`.
+        """Read a record in text form, `enr:…`.
 
         Raises:
             InvalidInput: not a record, or its signature is wrong.
@@ -82,7 +85,7 @@ class NodeRecord:
 
     @classmethod
     def decode(cls, data: bytes) -> NodeRecord:
-        """Read a record's bytes.
+        """Read a record in binary form.
 
         Raises:
             InvalidInput: not a record, or its signature is wrong.
@@ -186,7 +189,7 @@ def _items(data: bytes) -> Iterator[tuple[bool, bytes]]:
 
 
 def list_of(content: bytes) -> bytes:
-    """The content as a list of RLP."""
+    """Encode the content as an RLP list."""
     if len(content) <= 55:
         return bytes([0xC0 + len(content)]) + content
     size = len(content).to_bytes((len(content).bit_length() + 7) // 8, "big")

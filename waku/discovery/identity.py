@@ -1,6 +1,6 @@
 """The `v4` identity scheme: signatures over Keccak-256 with secp256k1 keys.
 
-Node records (EIP-778) and trees in DNS (EIP-1459) are signed so.
+It signs node records (EIP-778) and trees in the DNS (EIP-1459).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from waku.libp2p import InvalidInput, KeyType, PrivateKey, PublicKey
 __all__ = ["SIGNATURE_BYTES", "is_signed", "keccak_256", "public_key", "sign"]
 
 SIGNATURE_BYTES: Final = 64
-"""`r` and `s` of 32 bytes each."""
+"""Size of a signature: `r` and `s` of 32 bytes each."""
 KEY_BYTES: Final = 33
-"""A compressed point."""
+"""Size of a compressed public key."""
 
 # The digest has 32 bytes, as one of SHA-256; OpenSSL asks for no more.
 _DIGEST: Final = utils.Prehashed(hashes.SHA256())
 
 
 def keccak_256(data: bytes) -> bytes:
-    """Ethereum's hash: Keccak as it was before it became SHA-3."""
+    """Return Ethereum's hash, the form of Keccak that precedes SHA-3."""
     return keccak.new(digest_bits=256, data=data).digest()
 
 

@@ -1,10 +1,10 @@
-"""Named networks: which cluster and shards, and where to enter.
+"""Named networks: their clusters, shards and entry nodes.
 
     find_network("logos.test")
     find_network("my-network.toml")
 
-The presets stand in `networks.toml`, with the commit they come from; none was tried live. A file of
-one's own has the keys of one table there.
+`networks.toml` contains the presets and the commit of their source. They were not tried on the live
+networks. A TOML file of your own has the keys of one table of that file.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["Network", "check_entry", "find_network", "network_in"]
 
 MAX_CLUSTER: Final = 65_535
 MAX_SHARDS: Final = 1_024
-"""Shards of a cluster, of every implementation."""
+"""Number of shards of a cluster in every implementation."""
 MAX_FILE_BYTES: Final = 65_536
 _KEYS: Final = ("cluster_id", "shards", "num_shards", "max_message_bytes", "rln", "entry")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """What the participants of a network must agree about.
+    """Settings that all participants of a network share.
 
     Raises:
         ValueError: a value out of range, an entry of no known form, or neither kind of sharding.
@@ -42,15 +42,15 @@ class Network:
     name: str
     cluster_id: int
     num_shards: int | None = None
-    """Number of shards of automatic sharding; None where shards are chosen by hand."""
+    """Number of shards for autosharding. None if shards are chosen by hand."""
     shards: tuple[int, ...] = ()
-    """Static shards in use; the first is the default."""
+    """Static shards in use. The first is the default."""
     max_message_bytes: int = 150 * 1024
     """Limit of an encoded message."""
     rln: bool = False
     """True if messages need a proof of their rate limit, which this package cannot make."""
     entry: tuple[str, ...] = ()
-    """Where to enter: multiaddresses, `enrtree://…` and `enr:…`."""
+    """Entry nodes: multiaddresses, `enrtree://…` and `enr:…`."""
 
     def __post_init__(self) -> None:
         _check_range("cluster_id", self.cluster_id, 0, MAX_CLUSTER)
@@ -66,11 +66,11 @@ class Network:
 
     @property
     def all_shards(self) -> frozenset[int]:
-        """Every shard in use."""
+        """Every shard that the network uses."""
         return frozenset(self.shards or range(self.num_shards or 0))
 
     def pubsub_topic_for(self, content_topic: str) -> str:
-        """The shard of a content topic, as `/waku/2/rs/<cluster>/<shard>`.
+        """Return the shard of a content topic, as `/waku/2/rs/<cluster>/<shard>`.
 
         Raises:
             InvalidTopic: not a content topic.
@@ -83,7 +83,7 @@ class Network:
 
 
 def find_network(name: str) -> Network:
-    """Return a preset, or read a file whose name ends with `.toml`.
+    """Return a preset, or read a TOML file if the name ends with `.toml`.
 
     Raises:
         ValueError: an unknown name, or a file that does not describe a network.
@@ -100,7 +100,7 @@ def find_network(name: str) -> Network:
 
 
 def check_entry(text: str) -> None:
-    """Check where a network can be entered: a multiaddress, `enrtree://…` or `enr:…`.
+    """Check an entry node of a network: a multiaddress, `enrtree://…` or `enr:…`.
 
     Raises:
         InvalidInput: it is none of these, or cannot be dialled.
@@ -135,7 +135,7 @@ def _from_file(path: Path) -> Network:
 
 
 def network_in(name: str, data: bytes) -> Network:
-    """Read the content of a network's file.
+    """Read the text of a network's file.
 
     Raises:
         ValueError: it does not describe a network.

@@ -1,4 +1,4 @@
-"""Writing the record of an own node (EIP-778, 31/WAKU2-ENR); `enr` reads those of others."""
+"""Writer of the record of an own node (EIP-778, 31/WAKU2-ENR). `enr` reads records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def signed_record(
     shards: Iterable[int],
     sequence: int,
 ) -> str:
-    """Return `enr:…` of a node; the first IP address with TCP alone stands in `ip` and `tcp`.
+    """Return the record of a node, `enr:…`. The keys `ip` and `tcp` have the first IP address with
+    TCP alone.
 
     Raises:
         InvalidInput: it would be longer than 300 bytes, or the key is not of secp256k1.

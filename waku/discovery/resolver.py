@@ -1,4 +1,4 @@
-"""Asking the DNS for texts: by the system's resolver, or by HTTPS (RFC 8484)."""
+"""DNS queries for texts, by the system's resolver or by HTTPS (RFC 8484)."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ __all__ = ["HttpsResolver", "LookupFailed", "Resolver", "SystemResolver", "read_
 
 LOOKUP_S: Final = 5.0
 AT_ONCE: Final = 8
-"""Questions in flight: resolvers of home routers have room for few."""
+"""Queries at a time. Resolvers of home routers handle only few."""
 MAX_ANSWER_BYTES: Final = 65_535
 
 
 class LookupFailed(Exception):
-    """The DNS has no texts under a name, or does not answer."""
+    """The DNS does not answer, or has no texts under the name."""
 
 
 class Resolver(Protocol):
-    """Asks the DNS."""
+    """Source of texts in the DNS."""
 
     async def texts(self, name: str) -> list[str]:
-        """Return the TXT records of a name.
+        """Return the TXT records under a name.
 
         Raises:
             LookupFailed: there are none, or no resolver answers.
@@ -48,7 +48,7 @@ class SystemResolver:
     """The resolver of the operating system's configuration."""
 
     async def texts(self, name: str) -> list[str]:
-        """Return the TXT records; see `Resolver`."""
+        """Return the TXT records. `Resolver` describes the call."""
         try:
             # Its default backend is that of the first event loop of the process.
             backend = dns.asyncbackend.get_backend(dns.asyncbackend.sniff())
@@ -60,7 +60,7 @@ class SystemResolver:
 
 
 class HttpsResolver:
-    """A resolver behind HTTPS, which reads every name that you ask for."""
+    """Resolver behind HTTPS. Its operator can read every name that you ask for."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class HttpsResolver:
         self._transport = transport
 
     async def texts(self, name: str) -> list[str]:
-        """Return the TXT records; see `Resolver`."""
+        """Return the TXT records. `Resolver` describes the call."""
         query = dns.message.make_query(f"{name}.", "TXT", id=0)  # RFC 8484: 0, for caches
         try:
             wire = await self._post(query.to_wire())
@@ -111,7 +111,7 @@ class HttpsResolver:
 
 
 async def read_tree(url: str, resolver: Resolver) -> TreeWalk:
-    """Read a tree to its end.
+    """Read all records of a tree.
 
     Raises:
         InvalidInput: the URL is not a tree's.
@@ -143,7 +143,7 @@ async def read_tree(url: str, resolver: Resolver) -> TreeWalk:
 
 
 def texts_in(wire: bytes) -> list[str]:
-    """Read the TXT records of an answer in the DNS's binary form.
+    """Read the TXT records of a DNS answer in binary form.
 
     Raises:
         LookupFailed: it has none, or is no answer.

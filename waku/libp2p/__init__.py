@@ -1,4 +1,4 @@
-"""The part of libp2p that Waku needs, without I/O: bytes and the time go in, bytes and events out.
+"""The part of libp2p that Waku needs, without I/O.
 
     varint keys multiaddr             notation
     multistream noise muxer           the layers of a connection: yamux and mplex are its muxers

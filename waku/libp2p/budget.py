@@ -1,4 +1,4 @@
-"""The price list of what a peer provokes, and the budget of a connection from which it is paid."""
+"""Prices of a peer's actions, and the budget of a connection that pays them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from .errors import LimitExceeded
 __all__ = ["FRAME", "MESSAGE", "NONSENSE", "PING", "STREAM", "TURN", "Budget"]
 
 FRAME: Final = 1
-"""Price of a frame of the muxer, and of a message of noise."""
+"""Price of a muxer frame, and of a noise message."""
 MESSAGE: Final = 4
-"""Price of a message for a `MessageSink`, which is decoded."""
+"""Price of decoding a message for a `MessageSink`."""
 PING: Final = 50
-"""Price of a ping, of yamux and of libp2p. Peers ping every 30 s, or now and then."""
+"""Price of a ping, of yamux or libp2p. Honest peers ping every 30 s or less often."""
 STREAM: Final = 10
-"""Price of a new stream: a negotiation, and a task that serves the stream."""
+"""Price of a new stream, because it costs a negotiation and a serving task."""
 NONSENSE: Final = 100
-"""Price of a frame that no honest peer sends often: for no stream, an answer without a question,
-or a reset of a stream before its answer."""
+"""Price of a frame that honest peers rarely send. Examples are a frame for no stream, an answer
+without a question, and a reset before the answer."""
 TURN: Final = 128
-"""Price of what is handled before other connections have their turn."""
+"""Price that ends a turn. Other connections then have their turn."""
 BURST_S: Final = 2
-"""A peer that was quiet may send as much at once as otherwise in this time."""
+"""Burst of a peer, as the time in which it would earn the tokens."""
 
 
 class Budget:
-    """A token bucket for one connection. A frame of ordinary use costs one token."""
+    """Token bucket of one connection. An ordinary frame costs one token."""
 
     def __init__(self, per_s: int, now_ms: int = 0) -> None:
         self._per_s = per_s
@@ -37,18 +37,18 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """True if the turn is over: handle the rest in the next turn."""
+        """True if the turn is over. The rest is handled in the next turn."""
         return self._turn <= 0
 
     def begin_turn(self, now_ms: int) -> None:
-        """Begin a turn. Without this call there are no turns."""
+        """Begin a turn. Without this call, turns never end."""
         earned = (now_ms - self._at_ms) * self._per_s / 1000
         self.left = min(self.left + earned, self._per_s * BURST_S)
         self._at_ms = now_ms
         self._turn = TURN
 
     def charge(self, price: int, what: str) -> None:
-        """Pay for something that the peer sent.
+        """Pay for an action of the peer.
 
         Raises:
             LimitExceeded: the budget is used up; the message names `what`.

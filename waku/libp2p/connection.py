@@ -1,7 +1,7 @@
-"""A whole libp2p connection without I/O: negotiation, noise, a muxer, streams with protocols.
+"""A whole libp2p connection without I/O: negotiation, noise, a muxer, and streams.
 
-Bytes of the socket go in (`receive`) and come out (`data_to_send`); `next_event` says what
-happened. The stack is built bottom up:
+`receive` accepts bytes of the socket, `data_to_send` returns bytes for it, and `next_event` returns
+what happened. The stack is built bottom up:
 
     multistream (/noise) → noise → muxer, agreed in noise or by multistream → streams,
     each of which begins with multistream
@@ -48,7 +48,7 @@ _MUXERS: Final[dict[str, type[Muxer]]] = {Yamux.protocol: Yamux, Mplex.protocol:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The peer proved its identity, and streams may be opened."""
+    """The peer proved its identity. Streams may be opened."""
 
     remote: RemoteIdentity
     muxer: str
@@ -56,7 +56,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class StreamAgreed:
-    """Both sides agreed what a stream speaks."""
+    """Both sides agreed on the protocol of a stream."""
 
     stream_id: int
     protocol: str
@@ -82,10 +82,10 @@ class _Negotiation:
 
 
 class Connection:
-    """One connection, as either side of it.
+    """State machine of one connection, for either side.
 
-    A violation by the peer raises from `receive`; the connection is over then, and what
-    `data_to_send` still returns may be sent before the socket is closed.
+    If the peer breaks a rule, `receive` raises and the connection is over. Send what `data_to_send`
+    still returns, then close the socket.
     """
 
     def __init__(
@@ -150,9 +150,10 @@ class Connection:
     # Bytes
 
     def receive(self, data: bytes, now_ms: int) -> None:
-        """Take bytes of the socket, as far as one turn goes.
+        """Receive bytes of the socket, as many as one turn handles.
 
-        If `budget.is_spent` afterwards, call it again with no bytes, after other connections.
+        If `budget.is_spent` afterwards, call it again without bytes after other connections had
+        their turn.
 
         Raises:
             PeerViolation: the peer broke a rule, failed to prove its identity, or passed a limit.
@@ -190,7 +191,7 @@ class Connection:
 
     @property
     def has_data_to_send(self) -> bool:
-        """Whether `data_to_send` would return any."""
+        """True if `data_to_send` would return bytes."""
         if self.muxer is not None:
             return bool(self._out) or self.muxer.has_data_to_send
         return bool(self._out) or self.noise.has_data_to_send
@@ -204,8 +205,8 @@ class Connection:
     def open_stream(self, protocols: Sequence[str], now_ms: int) -> int:
         """Open a stream that speaks the first of `protocols` that the peer supports.
 
-        What is sent before `StreamAgreed` goes out at once where there is one protocol to choose
-        from; the peer resets the stream if it refuses. With several it must wait.
+        With one protocol, data sent before `StreamAgreed` goes out at once, and the peer resets the
+        stream if it refuses. With several protocols, wait for `StreamAgreed` before you send.
 
         Raises:
             PeerViolation: the numbers of streams are used up.
@@ -223,35 +224,35 @@ class Connection:
             self.muxer.send(stream_id, data)
 
     def end(self, stream_id: int) -> None:
-        """Send nothing more on a stream."""
+        """End this side of a stream. Nothing can be sent on it afterwards."""
         if self.muxer is not None:
             self.muxer.end(stream_id)
 
     def reset(self, stream_id: int) -> None:
-        """Drop a stream."""
+        """Drop a stream without waiting."""
         if self.muxer is not None:
             self._forget_negotiation(stream_id)
             self.muxer.reset(stream_id)
 
     def consumed(self, stream_id: int, size_bytes: int) -> None:
-        """Say that received bytes left their buffer, so that the peer may send more."""
+        """Return credit for received bytes, so that the peer may send more."""
         if self.muxer is not None:
             self.muxer.consumed(stream_id, size_bytes)
 
     def waiting_bytes(self, stream_id: int) -> int:
-        """Bytes of a stream that wait for the peer's credit."""
+        """Return how many bytes of a stream wait for the peer's credit."""
         return 0 if self.muxer is None else self.muxer.waiting_bytes(stream_id)
 
     @property
     def stream_count(self) -> int:
-        """Streams that are open in at least one direction."""
+        """Number of streams that are open in at least one direction."""
         return 0 if self.muxer is None else self.muxer.stream_count
 
     # Time
 
     @property
     def next_deadline_ms(self) -> int:
-        """When `on_deadline` wants to be called, if nothing happens before."""
+        """Time at which `on_deadline` should be called, if nothing happens before."""
         if self.muxer is None:
             return self._handshake_deadline_ms
         idle = self._heard_ms + self.limits.idle_ms

@@ -27,11 +27,11 @@ __all__ = [
 
 
 class Libp2pError(Exception):
-    """A libp2p peer, or what was read of one, is not in order."""
+    """A libp2p peer, or data from a peer, breaks a rule or fails."""
 
 
 class InvalidInput(Libp2pError, ValueError):
-    """Bytes or text that cannot be decoded; the message names what and where."""
+    """Bytes or a text that cannot be decoded. The message says what is wrong and where."""
 
 
 class ProtocolNotSupported(Libp2pError):
@@ -43,19 +43,19 @@ class ProtocolNotSupported(Libp2pError):
 
 
 class DialFailed(Libp2pError):
-    """Nothing answers at the address, or not with libp2p, or another peer."""
+    """The address does not answer, does not speak libp2p, or belongs to another peer."""
 
 
 class ConnectionClosed(Libp2pError):
-    """The connection is over; the message says why."""
+    """The connection is over. The message gives the reason."""
 
 
 class StreamClosed(Libp2pError):
-    """The stream is over; the message says why."""
+    """The stream is over. The message gives the reason."""
 
 
 class PeerViolation(Libp2pError):
-    """The peer broke a rule of a protocol; close the connection."""
+    """The peer broke a rule of a protocol. Close the connection."""
 
 
 class HandshakeFailed(PeerViolation):
@@ -63,9 +63,9 @@ class HandshakeFailed(PeerViolation):
 
 
 class LimitExceeded(PeerViolation):
-    """The peer passed one of the `Limits`.
+    """The peer exceeded one of the `Limits`.
 
-    The message names the limit, its value and what was received.
+    The message names the limit, its value and the received value.
     """
 
     def __init__(self, limit: str, allowed: int, received: str) -> None:

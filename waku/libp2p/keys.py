@@ -1,9 +1,9 @@
-"""Identity keys, and the peer ids made from them.
+"""Identity keys, and the peer ids that are derived from them.
 
 https://github.com/libp2p/specs/blob/master/peer-ids/peer-ids.md
 
-Own keys are Ed25519 or secp256k1 (what Waku nodes have); signatures of RSA and ECDSA peers are
-verified as well. The primitives are OpenSSL's, through `cryptography`.
+Own keys are Ed25519 or secp256k1 (the kind of Waku nodes). Signatures of RSA and ECDSA peers can be
+verified, too. The package `cryptography` (OpenSSL) has the primitives.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["KeyType", "PeerId", "PrivateKey", "PublicKey"]
 _TYPE_FIELD: Final = 0x08
 _DATA_FIELD: Final = 0x12
 MAX_KEY_BYTES: Final = 4_096
-"""An RSA key of 8,192 bits has some 1,100 bytes; the private one of a peer is never read."""
+"""Size limit of a public key. An RSA key of 8,192 bits has about 1,100 bytes."""
 MAX_RSA_BITS: Final = 8_192
-"""go-libp2p's bound: verification takes longer the longer the key is."""
+"""Size limit of an RSA key, as in go-libp2p, because longer keys take longer to verify."""
 MIN_RSA_BITS: Final = 2_048
 
 _IDENTITY: Final = b"\x00"
@@ -47,7 +47,7 @@ _Key = rsa.RSAPublicKey | ed25519.Ed25519PublicKey | ec.EllipticCurvePublicKey
 
 
 class KeyType(IntEnum):
-    """`KeyType` of libp2p's `crypto.proto`."""
+    """Key types of libp2p's `crypto.proto`."""
 
     RSA = 0
     ED25519 = 1
@@ -57,7 +57,7 @@ class KeyType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PeerId:
-    """The multihash of a public key: how a peer is named.
+    """Name of a peer: the multihash of its public key.
 
     Raises:
         InvalidInput: neither an identity multihash of a key nor a SHA-256 multihash.
@@ -76,7 +76,7 @@ class PeerId:
 
     @classmethod
     def parse(cls, text: str) -> PeerId:
-        """Read `16Uiu2…`, `12D3Koo…`, `Qm…`, or a CID (`bafz…`).
+        """Read a peer id: `16Uiu2…`, `12D3Koo…`, `Qm…`, or a CID (`bafz…`).
 
         Raises:
             InvalidInput: the text is none of these.
@@ -97,17 +97,17 @@ class PeerId:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A peer's key, with its bytes exactly as the peer sent them.
+    """Public key of a peer, with the bytes exactly as the peer sent them.
 
-    The peer id is taken over these bytes (T13), so they are kept and never encoded anew.
+    The peer id is computed over these bytes (T13), so they are never encoded again.
     """
 
     encoded: bytes
-    """`PublicKey` of `crypto.proto`: type and data."""
+    """Encoded `PublicKey` of `crypto.proto`: type and data."""
 
     @classmethod
     def of(cls, type: KeyType, data: bytes) -> PublicKey:
-        """The key of this kind with these data."""
+        """Return the key of the given kind and data."""
         return cls(_encode_key(type, data))
 
     @cached_property
@@ -125,7 +125,7 @@ class PublicKey:
 
     @property
     def data(self) -> bytes:
-        """The key itself: 32 or 33 bytes, or DER for RSA and ECDSA.
+        """Bytes of the key: 32 or 33, or DER for RSA and ECDSA.
 
         Raises:
             InvalidInput: the encoded bytes are not a key.
@@ -134,13 +134,13 @@ class PublicKey:
 
     @cached_property
     def peer_id(self) -> PeerId:
-        """The id of the peer with this key."""
+        """Id of the peer with this key."""
         if len(self.encoded) <= _INLINE_BYTES:
             return PeerId(_IDENTITY + bytes([len(self.encoded)]) + self.encoded)
         return PeerId(_SHA2_256 + sha256(self.encoded).digest())
 
     def verify(self, message: bytes, signature: bytes) -> bool:
-        """Check a signature of the key's owner.
+        """Check a signature of the owner of the key.
 
         Raises:
             InvalidInput: the encoded bytes are not a key that this package can use.
@@ -171,9 +171,9 @@ class PublicKey:
 
 
 class PrivateKey:
-    """An own identity: Ed25519 or secp256k1.
+    """Private identity key: Ed25519 or secp256k1.
 
-    The secret does not show in `repr`.
+    `repr` does not show the secret.
     """
 
     def __init__(self, type: KeyType, secret: bytes) -> None:
@@ -210,7 +210,7 @@ class PrivateKey:
 
     @property
     def peer_id(self) -> PeerId:
-        """The id by which peers know the owner."""
+        """Peer id of the owner."""
         return self.public_key.peer_id
 
     def sign(self, message: bytes) -> bytes:
@@ -222,7 +222,7 @@ class PrivateKey:
         )
 
     def sign_digest(self, digest: bytes) -> bytes:
-        """Sign a digest of 32 bytes, of any hash, as DER; with a secp256k1 key alone.
+        """Sign a 32-byte digest with a secp256k1 key. Return the signature as DER.
 
         Raises:
             InvalidInput: the key is of another type.
@@ -233,7 +233,8 @@ class PrivateKey:
         return _low_s(self._key.sign(digest, algorithm))
 
     def encode(self) -> bytes:
-        """`PrivateKey` of `crypto.proto`, as go-libp2p and nim-libp2p read it from a file."""
+        """Return the `PrivateKey` of `crypto.proto`, as go-libp2p and nim-libp2p store it in
+        files."""
         secret = self._secret
         if self.type is KeyType.ED25519:
             secret += self.public_key.data
@@ -241,7 +242,7 @@ class PrivateKey:
 
     @classmethod
     def parse(cls, encoded: bytes) -> PrivateKey:
-        """Read what `encode` wrote.
+        """Read the bytes that `encode` returns.
 
         Raises:
             InvalidInput: the bytes are not such a key.

@@ -1,8 +1,8 @@
-"""mplex 6.7: streams without flow control, the only muxer of stock js-waku.
+"""mplex 6.7: streams without flow control. Stock js-waku has no other muxer.
 
 https://github.com/libp2p/specs/blob/master/mplex/README.md
 
-Both sides count from 0 (T6), so a stream that the peer opened as n is number -(n + 1) here.
+Both sides count streams from 0 (T6). Stream n of the peer is therefore number -(n + 1) here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FLAGS: Final = 8
 
 
 class Mplex(Muxer):
-    """The streams of one connection."""
+    """The streams of one mplex connection."""
 
     protocol: ClassVar[str] = "/mplex/6.7.0"
 
@@ -33,7 +33,7 @@ class Mplex(Muxer):
         self._numbers = PeerNumbers(0, 1)
 
     def open_stream(self) -> int:
-        """Open a stream; its name is its number, as go-libp2p does it."""
+        """Open a stream. Its name is its number, as in go-libp2p."""
         stream_id = self._next_id
         self._next_id += 1
         name = varint.prefixed(str(stream_id).encode())

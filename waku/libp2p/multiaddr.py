@@ -22,7 +22,7 @@ __all__ = ["DialTarget", "Multiaddr"]
 MAX_TEXT: Final = 2_048
 MAX_PARTS: Final = 32
 MAX_NAME_BYTES: Final = 253
-"""RFC 1035: the longest name of the DNS."""
+"""Maximum length of a DNS name (RFC 1035)."""
 
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\Z")
 
@@ -113,26 +113,27 @@ _HOSTS: Final = frozenset({"ip4", "ip6", "dns", "dns4", "dns6"})
 
 @dataclass(frozen=True, slots=True)
 class DialTarget:
-    """What a dialler needs of an address that it can dial."""
+    """Parts of an address that a dialler needs."""
 
     host: str
     port: int
     websocket: bool
     server_name: str | None
-    """The name that the TLS certificate must have; None where there is no TLS."""
+    """Name that the TLS certificate must have. None without TLS."""
     peer_id: PeerId | None
 
 
 @dataclass(frozen=True, slots=True)
 class Multiaddr:
-    """An address, as a sequence of protocols and their values."""
+    """Address as a sequence of protocols and their values."""
 
     parts: tuple[tuple[str, str], ...]
-    """Protocol and value, outermost first; the value is empty where the protocol has none."""
+    """Pairs of protocol and value, outermost first. The value is empty for a protocol without
+    one."""
 
     @classmethod
     def parse(cls, text: str) -> Multiaddr:
-        """Read the written form.
+        """Read an address in text form.
 
         Raises:
             InvalidInput: an unknown protocol, or a value that does not fit; the message names it.
@@ -159,7 +160,7 @@ class Multiaddr:
 
     @classmethod
     def decode(cls, data: bytes) -> Multiaddr:
-        """Read the binary form.
+        """Read an address in binary form.
 
         Raises:
             InvalidInput: cut off, an unknown protocol, or a value that does not fit.
@@ -185,7 +186,7 @@ class Multiaddr:
         return cls(_bounded(parts))
 
     def encode(self) -> bytes:
-        """The binary form."""
+        """Return the binary form of the address."""
         out = bytearray()
         for name, text in self.parts:
             protocol = _PROTOCOLS[name]
@@ -199,18 +200,18 @@ class Multiaddr:
 
     @property
     def peer_id(self) -> PeerId | None:
-        """The peer at the end of the address; None where it names none."""
+        """Peer id at the end of the address. None if there is no peer id."""
         name, value = self.parts[-1]
         return PeerId.parse(value) if name == "p2p" else None
 
     def with_peer_id(self, peer_id: PeerId) -> Multiaddr:
-        """The same address with another peer, or one, at its end."""
+        """Return the address with the given peer id at its end."""
         parts = self.parts[:-1] if self.parts[-1][0] == "p2p" else self.parts
         return Multiaddr((*parts, ("p2p", str(peer_id))))
 
     @property
     def dial_target(self) -> DialTarget:
-        """Where and how to dial.
+        """Return the place and the way to dial.
 
         Raises:
             InvalidInput: not TCP or WebSocket over an IP address or name; the message says what

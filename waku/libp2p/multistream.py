@@ -1,9 +1,9 @@
-"""multistream-select 1.0: which protocol a connection or a stream speaks.
+"""multistream-select 1.0: negotiation of the protocol of a connection or stream.
 
 https://github.com/multiformats/multistream-select
 
-Two objects without I/O, one a side: `receive` takes bytes, `data_to_send` gives bytes, and once
-`protocol` is known, `rest` is what the peer already sent of that protocol.
+Each side is an object without I/O. `receive` accepts bytes and `data_to_send` returns bytes. When
+`protocol` is known, `rest` has the bytes of that protocol that the peer already sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_AVAILABLE: Final = "na"
 
 @lru_cache(maxsize=64)
 def line(text: str) -> bytes:
-    """A line: its length, the text, a newline."""
+    """Encode a line: its length, the text, a newline."""
     return varint.prefixed(text.encode() + b"\n")
 
 
@@ -92,10 +92,10 @@ class _Side:
 
 
 class Dialler(_Side):
-    """The side that asks, for one protocol after the other.
+    """Side that proposes one protocol after the other.
 
-    Greeting and the first wish leave in one flight, which saves a round trip; go-libp2p, nim-libp2p
-    and js-libp2p all take it (T3).
+    The greeting and the first proposal leave together, which saves a round trip. go-libp2p,
+    nim-libp2p and js-libp2p accept it (T3).
     """
 
     def __init__(self, protocols: Sequence[str], limits: Limits) -> None:
@@ -118,7 +118,7 @@ class Dialler(_Side):
 
 
 class Listener(_Side):
-    """The side that is asked."""
+    """Side that accepts or refuses proposals."""
 
     def __init__(self, supports: Callable[[str], bool], limits: Limits) -> None:
         super().__init__(limits)

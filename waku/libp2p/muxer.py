@@ -1,8 +1,8 @@
-"""Many streams over one connection: what yamux and mplex have in common.
+"""Common part of yamux and mplex: many streams over one connection.
 
-A muxer takes bytes (`receive`), hands out what happened (`next_event`) and what to send
-(`data_to_send`). Streams are numbers. What was received counts against the limits until the
-application says that it `consumed` it; only then yamux gives the peer credit for more.
+`receive` accepts bytes, `next_event` returns what happened, and `data_to_send` returns bytes to
+send. Streams have numbers. Received bytes count against the limits until the application calls
+`consumed`. Only then yamux gives the peer more credit.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = [
 ]
 
 LATE: Final = 64
-"""Numbers that may still come after a higher one."""
+"""Numbers of streams that may still come after a higher one."""
 PIECE_BYTES: Final = 64 * 1024
-"""Longest data frame that is sent. Peers close a connection with a frame above 1 MiB."""
+"""Maximum length of a sent data frame. Peers close a connection with a frame above 1 MiB."""
 GONE: Final = 1_024
-"""Streams whose late frames are expected: the latest that are gone."""
+"""Number of closed streams whose late frames are accepted."""
 LATE_BYTES: Final = 64
-"""Late bytes of such a stream beyond its window. A frame without data counts as a byte."""
+"""Late bytes of a closed stream, beyond its window. A frame without data counts as a byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class StreamOpened:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Bytes came on a stream."""
+    """Bytes arrived on a stream."""
 
     stream_id: int
     data: bytes
@@ -56,14 +56,14 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class RemoteEnded:
-    """The peer sends nothing more on a stream; this side still may."""
+    """The peer sends nothing more on a stream. This side still may."""
 
     stream_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class StreamReset:
-    """A stream is gone, with what was not delivered."""
+    """A stream is gone, with its undelivered data."""
 
     stream_id: int
     reason: str
@@ -71,14 +71,14 @@ class StreamReset:
 
 @dataclass(frozen=True, slots=True)
 class StreamWritable:
-    """The peer gave credit: nothing of the stream waits any longer."""
+    """The peer gave credit, and no data of the stream waits any longer."""
 
     stream_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class GoneAway:
-    """The peer opens and takes no more streams."""
+    """The peer opens no more streams, and accepts none."""
 
     code: int
 
@@ -88,18 +88,18 @@ MuxerEvent = StreamOpened | Received | RemoteEnded | StreamReset | StreamWritabl
 
 @dataclass(slots=True)
 class MuxedStream:
-    """One stream as the muxer knows it."""
+    """State of one stream in the muxer."""
 
     by_peer: bool
     receive_window: int = 0
-    """Bytes that the peer may still send. With mplex, those expected after a reset."""
+    """Bytes that the peer may still send. With mplex, the bytes expected after a reset."""
     send_window: int = sys.maxsize
     """Bytes that may still be sent to the peer (yamux)."""
     unconsumed: int = 0
     credit: int = 0
     """Consumed bytes for which the peer has no credit yet (yamux)."""
     waiting: bytearray = field(default_factory=bytearray)
-    """Bytes that wait to be sent; a reset drops them."""
+    """Bytes that wait to be sent. A reset drops them."""
     local_ended: bool = False
     remote_ended: bool = False
 
@@ -110,9 +110,9 @@ class MuxedStream:
 
 
 class PeerNumbers:
-    """The numbers of streams that a peer opens: each once, and a little out of order.
+    """Set of the stream numbers of a peer: each once, and slightly out of order.
 
-    T21: go-libp2p's opening frames overtake each other where several streams are opened at once.
+    T21: opening frames of go-libp2p can overtake each other if several streams are opened at once.
     """
 
     def __init__(self, first: int, step: int) -> None:
@@ -122,7 +122,7 @@ class PeerNumbers:
         """The latest numbers that were left out."""
 
     def take(self, number: int) -> None:
-        """Note a number.
+        """Add a number.
 
         Raises:
             PeerViolation: it was used before, or is far behind the others.
@@ -185,7 +185,8 @@ class Muxer(ABC):
         return bool(self._out or self._sending)
 
     def receive(self, data: bytes) -> None:
-        """Take bytes of the peer; what is beyond the turn of the budget is kept for the next call.
+        """Receive bytes of the peer. Bytes beyond the turn of the budget are kept for the next
+        call.
 
         Raises:
             PeerViolation: they break the muxer's rules, or pass a limit.
@@ -200,17 +201,18 @@ class Muxer(ABC):
 
     @abstractmethod
     def open_stream(self) -> int:
-        """Open a stream; return its number."""
+        """Open a stream. Return its number."""
 
     def send(self, stream_id: int, data: bytes) -> None:
-        """Send bytes on a stream that this side has not ended; nothing on one that is gone."""
+        """Send bytes on a stream that this side has not ended. Nothing is sent on a stream that is
+        gone."""
         stream = self._streams.get(stream_id)
         if stream is not None and not stream.local_ended and data:
             stream.waiting += data
             self._sending[stream_id] = None
 
     def end(self, stream_id: int) -> None:
-        """Send nothing more on a stream; what waits for credit still goes."""
+        """End this side of a stream. Data that waits for credit is still sent."""
         stream = self._streams.get(stream_id)
         if stream is not None and not stream.local_ended:
             stream.local_ended = True
@@ -218,9 +220,9 @@ class Muxer(ABC):
                 self._finish(stream_id, stream)
 
     def reset(self, stream_id: int) -> None:
-        """Drop a stream, with all that waits on it.
+        """Drop a stream, with all data that waits on it.
 
-        If both sides have ended the stream, and the credit suffices, what waits still goes.
+        If both sides have ended the stream and the credit suffices, waiting data is still sent.
         """
         stream = self._streams.get(stream_id)
         if stream is not None and stream.is_over and not self.waiting_bytes(stream_id):
@@ -230,7 +232,7 @@ class Muxer(ABC):
             self._write_reset(stream_id)
 
     def consumed(self, stream_id: int, size_bytes: int) -> None:
-        """Say that received bytes were taken from their buffer."""
+        """Note that received bytes were read, so that the peer may send more."""
         stream = self._streams.get(stream_id)
         if stream is None:
             return
@@ -240,13 +242,13 @@ class Muxer(ABC):
         self._give_credit(stream_id, stream, size_bytes)
 
     def waiting_bytes(self, stream_id: int) -> int:
-        """Bytes of a stream that wait for the peer's credit."""
+        """Return how many bytes of a stream wait for the peer's credit."""
         stream = self._streams.get(stream_id)
         return 0 if stream is None else max(0, len(stream.waiting) - stream.send_window)
 
     @property
     def stream_count(self) -> int:
-        """Streams that are open in at least one direction."""
+        """Number of streams that are open in at least one direction."""
         return len(self._streams)
 
     @abstractmethod

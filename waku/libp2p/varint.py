@@ -1,4 +1,4 @@
-"""Unsigned LEB128 as libp2p has it: at most nine bytes, and the shortest form alone.
+"""Unsigned LEB128 of libp2p: at most nine bytes, and only in the shortest form.
 
 https://github.com/multiformats/unsigned-varint
 """
@@ -30,7 +30,7 @@ def encode(value: int) -> bytes:
 
 
 def decode(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[int, int] | None:
-    """Return the value and the offset behind it, or None where more bytes are needed.
+    """Return the value and the offset after it, or None if more bytes are needed.
 
     Raises:
         InvalidInput: longer than nine bytes, or not the shortest form.
@@ -52,15 +52,15 @@ def decode(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[int, 
 
 
 def prefixed(message: bytes) -> bytes:
-    """Return `message` behind its length, as Waku's request and response streams carry it."""
+    """Return a length-prefixed `message`, the form of Waku's request and response streams."""
     return encode(len(message)) + message
 
 
 class MessageReader:
-    """Cuts a byte stream into messages that each follow their length.
+    """Splitter of a byte stream into length-prefixed messages.
 
-    It keeps at most one message and its length: `feed` raises before it buffers more than
-    `max_bytes` of a message.
+    It buffers at most one message. `feed` raises before more than `max_bytes` of a message are
+    buffered.
     """
 
     def __init__(self, max_bytes: int, limit: str = "max_bytes") -> None:
@@ -76,7 +76,7 @@ class MessageReader:
         self._buffer += data
 
     def next_message(self, max_bytes: int | None = None) -> bytes | None:
-        """Return the next whole message, or None. `max_bytes` replaces the bound for it.
+        """Return the next whole message, or None. `max_bytes` replaces its limit.
 
         Raises:
             InvalidInput: the length is not a varint.
@@ -97,5 +97,5 @@ class MessageReader:
 
     @property
     def rest(self) -> bytes:
-        """The bytes behind the last whole message."""
+        """Bytes after the last whole message."""
         return bytes(memoryview(self._buffer)[self._start :])

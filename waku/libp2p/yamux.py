@@ -32,7 +32,7 @@ def _frame(kind: int, flags: int, stream_id: int, length: int) -> bytes:
 
 
 class Yamux(Muxer):
-    """The streams of one connection; the dialler's have odd numbers."""
+    """The streams of one yamux connection. Streams of the dialler have odd numbers."""
 
     protocol: ClassVar[str] = "/yamux/1.0.0"
 
@@ -52,7 +52,7 @@ class Yamux(Muxer):
         return stream_id
 
     def go_away(self) -> None:
-        """Announce that this side opens and takes no more streams."""
+        """Announce that this side opens no more streams and accepts none."""
         self._out += _frame(_GO_AWAY, 0, _SESSION, _NORMAL_TERMINATION)
 
     def _take_frame(self, start: int) -> int | None:

@@ -1,6 +1,6 @@
-"""An embedded Waku node: nwaku's REST API in the process or on a port, messages in SQLite.
+"""Embedded Waku node: nwaku's REST API in the process or on a port, with messages in SQLite.
 
-`EmbeddedNode` is the node, `serve` runs one as a server; see `docs/node.md`.
+`EmbeddedNode` is the node, and `serve` runs it as a server (`docs/node.md`).
 """
 
 from importlib import import_module

@@ -1,8 +1,8 @@
-"""Which calls the node answers: not those of foreign web pages, nor those without its token.
+"""Access rules: the node refuses foreign web pages, and calls without its token.
 
 A browser lets any page send requests to this machine. It names the page in `Origin` or
-`Sec-Fetch-Site`, and where a page made its own name point here (DNS rebinding), that name is in
-`Host`. Other programs send none of the first two and an honest third, so they notice nothing.
+`Sec-Fetch-Site`. If a page made its own name point here (DNS rebinding), that name is in `Host`.
+Other programs send neither of the first two and an honest `Host`, so the rules do not affect them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ Address: TypeAlias = IPv4Address | IPv6Address
 
 ANY: Final = "*"
 FOREIGN_SITES: Final = (b"cross-site", b"same-site")
-"""What `Sec-Fetch-Site` says of a page of another origin; a GET of an image has no `Origin`."""
+"""Value of `Sec-Fetch-Site` for a page of another origin. A GET of an image has no `Origin`."""
 
 _BAD_ORIGIN: Final = Response(403, b"Origin not allowed", HTML)
 """nwaku's answer, which it gives only where origins are configured."""
 
 
 class Access:
-    """Decides by the headers of a request, and writes those that give a browser the decision."""
+    """Access decision by the headers of a request, and the headers that tell browsers the
+    decision."""
 
     def __init__(self, options: NodeOptions) -> None:
         self._any_origin = ANY in options.allow_origins
@@ -44,7 +45,7 @@ class Access:
         self._token = None if options.token is None else options.token.encode()
 
     def refusal(self, method: str, server: Any, headers: Headers) -> Response | None:
-        """Return the answer to a request that goes no further, None for the others.
+        """Return the answer to a refused request, or None for an allowed one.
 
         Args:
             method: of the request.
@@ -72,7 +73,7 @@ class Access:
         return None
 
     def answer_headers(self, method: str, headers: Headers) -> list[tuple[bytes, bytes]]:
-        """Return what lets a page of an allowed origin read the answer (CORS)."""
+        """Return the headers that let a page of an allowed origin read the answer (CORS)."""
         origin = headers.get(b"origin")
         if origin is None or not self._origins or not self._allows_origin(origin, b""):
             return []

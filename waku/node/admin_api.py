@@ -1,4 +1,4 @@
-"""`/admin/v1`: the peers of the node, and connecting to more."""
+"""`/admin/v1`: the peers of the node, and connections to further peers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ LOG_LEVELS: Final = {
 
 
 async def peers(node: ServedNode, request: Request) -> Response:
-    """GET /admin/v1/peers and /admin/v1/peers/connected: here, every known peer is connected."""
+    """GET /admin/v1/peers and /admin/v1/peers/connected. Every known peer of this node is
+    connected."""
     return _list(node.mesh.peers().values())
 
 

@@ -1,7 +1,7 @@
-"""The ASGI app: from the server's scope to a route, and back.
+"""ASGI app of the REST API: from the server's scope to a route, and back.
 
-Why no web framework's router: nwaku takes a percent-encoded topic for one segment of a path and
-answers a wrong method with 404, which routers that decode first and know 405 cannot do.
+It uses no router of a web framework. nwaku treats a percent-encoded topic as one segment of a path,
+and answers a wrong method with 404. Routers that decode first and return 405 cannot do that.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-"""An ASGI application."""
+"""ASGI application, as its specification defines it."""
 
 MAX_CLIENT_ID_CHARACTERS: Final = 128
 
 SAFE: Final = ("node", "description")
-"""Tags of routes of which a GET changes nothing."""
+"""Tags of routes whose GET changes nothing."""
 _CLIENT_ID: Final = CLIENT_ID_HEADER.lower().encode()
 _NO_CONTENT_TYPE: Final = Response(400, b"Invalid content type", HTML)
 _TOO_LARGE: Final = Response.text(413, "")
@@ -62,7 +62,7 @@ class BodyTooLarge(Exception):
 
 
 class Disconnected(Exception):
-    """The caller went away in the middle of a body."""
+    """The caller disconnected in the middle of a body."""
 
 
 class NodeApp:

@@ -1,4 +1,5 @@
-"""Request bodies by nwaku's rules: closed objects, JSON with comments, base64 of one alphabet."""
+"""Request bodies by nwaku's rules: closed objects, JSON with comments, and base64 of one
+alphabet."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ __all__ = [
 
 MISSING: Final = "Missing content body"
 UNDECODABLE: Final = "Invalid content body, could not decode: Unable to deserialize data: "
-"""The build of nwaku that was recorded says no more; so that clients do not rely on more, nor do
-we."""
+"""Text of the recorded build of nwaku. It has no more detail, so that clients do not rely on
+detail."""
 
 
 _TEXT: Final = r'"(?:[^"\\]|\\.)*"?'
@@ -36,7 +37,7 @@ _SUPERFLUOUS: Final = re.compile(_TEXT + r"|,(?=\s*[\]}])|(?<=[\s:,\[])\+(?=[0-9
 
 
 class BadBody(ValueError):
-    """The body is not what the operation takes; the message is nwaku's."""
+    """The body does not fit the operation. The message is nwaku's."""
 
     def __init__(self, text: str = UNDECODABLE) -> None:
         super().__init__(text)
@@ -48,7 +49,7 @@ class NoBody(BadBody):
 
 
 class BadBase64(ValueError):
-    """A field is not base64; the message is nwaku's."""
+    """A field is not base64. The message is nwaku's."""
 
     def __init__(self) -> None:
         super().__init__("Incorrect base64 string")
@@ -91,7 +92,7 @@ def closed_object(value: object, *, required: set[str], optional: set[str]) -> M
 
 
 def text_list(value: object) -> list[str]:
-    """Return a list of texts.
+    """Return a list of texts from a body.
 
     Raises:
         BadBody: it is something else.
@@ -102,7 +103,7 @@ def text_list(value: object) -> list[str]:
 
 
 def text(value: object) -> str:
-    """Return a text that can be written as UTF-8.
+    """Return a text that UTF-8 can encode.
 
     Raises:
         BadBody: it is something else.
@@ -117,7 +118,7 @@ def text(value: object) -> str:
 
 
 def relay_message(value: object) -> WakuMessage:
-    """Return the message of a `RelayWakuMessage`; an absent timestamp is 0.
+    """Return the message of a `RelayWakuMessage`. An absent timestamp becomes 0.
 
     Raises:
         BadBody: wrong fields or types; payload or content topic empty; a number out of range.
@@ -154,7 +155,7 @@ def _integer(value: object, lowest: int, highest: int) -> int:
 
 
 def base64_of(value: str) -> bytes:
-    """Decode the standard alphabet; padding may be absent."""
+    """Decode base64 of the standard alphabet. Padding may be absent."""
     unpadded = value.rstrip("=")
     try:
         return binascii.a2b_base64(unpadded + "=" * (-len(unpadded) % 4), strict_mode=True)

@@ -1,4 +1,4 @@
-"""How much one peer may ask of this node."""
+"""Budget of one peer's requests to this node."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["RequestBudget"]
 
 NS_PER_S: Final = 1_000_000_000
 BURST_S: Final = 5
-"""A peer that was quiet may ask as much at once as otherwise in this time."""
+"""Burst of a peer, as the time in which it would earn the requests."""
 
 
 class RequestBudget:
-    """What one peer may ask: so many requests a second."""
+    """Budget of one peer in requests a second."""
 
     def __init__(self, per_s: float) -> None:
         self._per_s = per_s
@@ -20,7 +20,7 @@ class RequestBudget:
         self._at_ns: int | None = None
 
     def takes(self, now_ns: int) -> bool:
-        """Return True if one more request is within the budget; it then counts."""
+        """Return True if the budget allows one more request, and count it."""
         passed_s = 0.0 if self._at_ns is None else max(0, now_ns - self._at_ns) / NS_PER_S
         self._at_ns = now_ns
         self._left = min(self._most, self._left + passed_s * self._per_s)
@@ -30,5 +30,6 @@ class RequestBudget:
         return True
 
     def charge(self, requests: float) -> None:
-        """Count work that took as long as so many requests; further ones wait until it is paid."""
+        """Count work that took as long as the given number of requests. Further requests wait until
+        it is paid."""
         self._left -= requests

@@ -1,8 +1,8 @@
-"""What waits to be read: nwaku's message cache, with its habits.
+"""Unread messages: nwaku's message cache, with its habits.
 
-One bounded cache holds what one client has not read yet, on all its topics together. A message can
-be read by its pubsub topic or by its content topic, and reading takes it out for both. (Source:
-nwaku's `waku_api/message_cache.nim`.)
+One limited cache holds the unread messages of one client, on all its topics together. A message can
+be read by its pubsub topic or by its content topic. Reading removes it for both. (Source: nwaku's
+`waku_api/message_cache.nim`.)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["UnreadMessages"]
 
 
 class UnreadMessages:
-    """Unread messages of one client; when full, the one with the oldest timestamp is dropped."""
+    """Unread messages of one client. A full cache drops the message with the oldest timestamp."""
 
     __slots__ = ("_by_content", "_by_pubsub", "_messages", "capacity", "dropped")
 
@@ -31,11 +31,11 @@ class UnreadMessages:
         return len(self._messages)
 
     def subscribe_pubsub(self, pubsub_topic: str) -> None:
-        """Start to keep what comes on a pubsub topic."""
+        """Start to keep the messages of a pubsub topic."""
         self._by_pubsub.setdefault(pubsub_topic, {})
 
     def subscribe_content(self, content_topic: str) -> bool:
-        """Start to keep what comes on a content topic; return whether that is new."""
+        """Start to keep the messages of a content topic. Return True if the topic is new."""
         is_new = content_topic not in self._by_content
         self._by_content.setdefault(content_topic, {})
         return is_new
@@ -55,9 +55,10 @@ class UnreadMessages:
         self._by_content.clear()
 
     def add(self, message_hash: bytes, pubsub_topic: str, message: WakuMessage) -> None:
-        """Keep a message of a topic subscribed to; one that waits already is not kept twice.
+        """Keep a message of a subscribed topic, unless it waits already.
 
-        As in nwaku, either topic is enough, and the message's other topic can be read from then on.
+        As in nwaku, one of its topics is enough. Afterwards the message can be read by its other
+        topic, too.
         """
         if message_hash in self._messages:
             return
@@ -72,15 +73,17 @@ class UnreadMessages:
         self._by_content.setdefault(content_topic, {})[message_hash] = None
 
     def take_pubsub(self, pubsub_topic: str) -> list[WakuMessage] | None:
-        """Take out what waits on a pubsub topic, in order of arrival; None: nothing known of it."""
+        """Remove and return the messages of a pubsub topic, in order of arrival. Return None for an
+        unknown topic."""
         return self._take(self._by_pubsub.get(pubsub_topic))
 
     def take_content(self, content_topic: str) -> list[WakuMessage] | None:
-        """Take out what waits on a content topic, in order of arrival; None as above."""
+        """Remove and return the messages of a content topic, in order of arrival. Return None for
+        an unknown topic."""
         return self._take(self._by_content.get(content_topic))
 
     def take_all(self) -> list[tuple[bytes, WakuMessage]]:
-        """Take out everything that waits, with its hash, in order of arrival."""
+        """Remove and return all messages with their hashes, in order of arrival."""
         taken = [(found, message) for found, (_, message) in self._messages.items()]
         self._remove(list(self._messages))
         return taken

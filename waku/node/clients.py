@@ -1,8 +1,8 @@
-"""Whose caches are read: the node's clients and what each subscribed to.
+"""Clients of the node, each with its subscriptions and caches.
 
 nwaku has one set of caches for all callers. Here the header `Waku-Client-Id` names a client with
-separate subscriptions and caches, so that several can share one node; calls without it share one
-set, as with nwaku.
+separate subscriptions and caches, so that several clients can share one node. Calls without the
+header share one set, as with nwaku.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NS_PER_S: Final = 1_000_000_000
 
 
 class Client:
-    """One reader: the node it belongs to, its unread messages, and when it was last heard of."""
+    """Client with its node, its unread messages, and the time of its last call."""
 
     __slots__ = ("client_id", "filter_cache", "last_used_ns", "peer_id", "relay_cache")
 
@@ -35,19 +35,20 @@ class Client:
         self.last_used_ns = 0
 
     def push(self, envelope: Envelope) -> None:
-        """Keep a message that a filter service pushes until it is read."""
+        """Keep a message of a filter service until it is read."""
         self.filter_cache.add(envelope.hash, envelope.pubsub_topic, envelope.message)
 
 
 class TopicMap(Generic[Topic, Listener]):
-    """Clients by topic and topics by client: finding a topic's clients costs their number."""
+    """Index of clients by topic and topics by client. Finding a topic's clients costs their
+    number."""
 
     def __init__(self) -> None:
         self._clients: dict[Topic, dict[Listener, None]] = {}
         self._topics: dict[Listener, dict[Topic, None]] = {}
 
     def add(self, topic: Topic, client: Listener) -> bool:
-        """Note that a client listens to a topic; return whether that is new."""
+        """Add a topic to a client. Return True if it is new."""
         clients = self._clients.setdefault(topic, {})
         if client in clients:
             return False
@@ -56,7 +57,7 @@ class TopicMap(Generic[Topic, Listener]):
         return True
 
     def remove(self, topic: Topic, client: Listener) -> bool:
-        """Note that a client no longer listens to a topic; return whether it did."""
+        """Remove a topic from a client. Return True if the client had it."""
         clients = self._clients.get(topic)
         if clients is None or client not in clients:
             return False
@@ -91,8 +92,8 @@ class TopicMap(Generic[Topic, Listener]):
 class Clients:
     """The clients of a node: the unnamed one, and named ones in order of their last use.
 
-    A named client that is idle too long is dropped, and so is the one unused for longest when
-    there are too many; `on_drop` is called for each.
+    A named client that is idle for too long is dropped. If there are too many, the client that was
+    unused for longest is dropped. `on_drop` is called for each.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class Clients:
         return len(self._named)
 
     def get(self, client_id: str | None) -> Client:
-        """Return the client of that name, a new one if it is not known (any more)."""
+        """Return the client of a name. An unknown name gets a new client."""
         if client_id is None:
             return self.unnamed
         now_ns = self._now_ns()

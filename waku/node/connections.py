@@ -1,8 +1,8 @@
-"""How many connections the server has, and how long one may take over a request.
+"""Limits of the server: the number of connections, and the time for a request.
 
-uvicorn waits for the rest of a request for ever, and takes connections until the process can open
-no more files: 1,500 half requests made a node unreachable, and each failure to accept another
-wrote to the log.
+uvicorn alone waits forever for the rest of a request, and accepts connections until the process has
+no file descriptors. 1,500 half requests made a node unreachable, and each failed accept wrote to
+the log.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ __all__ = ["HttpConnections"]
 
 TOO_LONG: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 REPORT_INTERVAL_S: Final = 60.0
-"""Between two lines of the log about connections that were ended."""
+"""Interval between two lines of the log about closed connections."""
 
 _log = logging.getLogger("waku.node.server")
 
 
 class HttpConnections:
-    """The connections of one server, in order of how long they have waited for a request.
+    """The connections of one server, in order of their waiting time.
 
-    When there are too many, the one gives way that has waited for longest without ever having sent
-    a request; if there is none, the one that has waited for longest since its last one. Those whose
-    request is being answered stay; if all are, the newest is refused.
+    If there are too many, the connection that waited longest without ever sending a request is
+    closed. If all have sent one, the connection that waited longest since its last request is
+    closed. Connections with a running request stay. If all have one, the newest connection is
+    refused.
     """
 
     def __init__(self, options: NodeOptions) -> None:
@@ -50,11 +51,11 @@ class HttpConnections:
         self._reported_at_s: float | None = None
 
     def protocol(self, *arguments: Any, **named: Any) -> HttpConnection:
-        """Return the protocol of a new connection; what uvicorn calls."""
+        """Return the protocol of a new connection. uvicorn calls this."""
         return HttpConnection(self, *arguments, **named)
 
     def opened(self, connection: HttpConnection) -> None:
-        """Count a connection, and end another where there are too many."""
+        """Count a new connection, and close another one if there are too many."""
         self._open += 1
         if self._open > self.limit:
             next(chain(self._new, self._idle, (connection,))).end("too many connections")
@@ -64,16 +65,17 @@ class HttpConnections:
         self.works(connection)
 
     def waits(self, connection: HttpConnection, *, used: bool) -> None:
-        """Note that the next request of a connection is to come; `used`: it had one before."""
+        """Note that a connection waits for its next request. `used` is True if it had one
+        before."""
         (self._idle if used else self._new)[connection] = None
 
     def works(self, connection: HttpConnection) -> None:
-        """Note that a request of it is being answered."""
+        """Note that a request of the connection is being answered."""
         self._new.pop(connection, None)
         self._idle.pop(connection, None)
 
     def note(self, reason: str, now_s: float) -> None:
-        """Count what was ended; the log gets a line a minute, however many there are."""
+        """Count a closed connection. The log gets at most one line a minute."""
         self._ended[reason] = self._ended.get(reason, 0) + 1
         if self._reported_at_s is None or now_s - self._reported_at_s >= REPORT_INTERVAL_S:
             ended = ", ".join(f"{count} {why}" for why, count in self._ended.items())
@@ -83,9 +85,9 @@ class HttpConnections:
 
 
 class HttpConnection(H11Protocol):
-    """uvicorn's protocol with a time limit for the head of a request, and for taking an answer.
+    """uvicorn's protocol with time limits for the head of a request and for reading an answer.
 
-    The time between the two is the application's, which has other limits.
+    Between these two the limits of the application apply.
     """
 
     def __init__(self, connections: HttpConnections, *arguments: Any, **named: Any) -> None:
@@ -116,7 +118,7 @@ class HttpConnection(H11Protocol):
         self._watch()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP, or has too long a head (431), and close."""
+        """Refuse a request that is not HTTP or has too long a head (431), and close."""
         error = sys.exception()
         if not isinstance(error, h11.RemoteProtocolError) or error.error_status_hint != TOO_LONG:
             return super().send_400_response(msg)

@@ -15,7 +15,7 @@ Status = tuple[str, str | None]
 
 
 async def info(node: ServedNode, request: Request) -> Response:
-    """GET /info: a node that does not listen for libp2p peers has no address and no record."""
+    """GET /info. A node that does not listen for libp2p peers has no address and no record."""
     return Response.json({"listenAddresses": list(node.libp2p_addresses), "enrUri": node.record})
 
 
@@ -24,7 +24,7 @@ async def version(node: ServedNode, request: Request) -> Response:
 
 
 async def health(node: ServedNode, request: Request) -> Response:
-    """GET /health; a store that could not be written is tried again."""
+    """GET /health. If the last write to the store failed, it is tried again."""
     archive = node.archive
     if archive is not None and archive.problem is not None:
         archive.check()
@@ -38,7 +38,7 @@ async def health(node: ServedNode, request: Request) -> Response:
 
 
 def protocols_health(node: ServedNode) -> dict[str, Status]:
-    """Return the status of each protocol, and what is wrong with it, in nwaku's words."""
+    """Return the status of each protocol and its problem, in nwaku's words."""
     options = node.options
     relay = _relay_health(node)
     lightpush: Status = _NOT_MOUNTED

@@ -11,12 +11,13 @@ from waku.models import WakuMessage
 __all__ = ["MAX_META_BYTES", "Envelope", "carried_size", "encoded_size", "relay_json"]
 
 MAX_META_BYTES: Final = 64
-"""14/WAKU2-MESSAGE. Nodes cannot decode a message with more: it is sent, and dropped on arrival."""
+"""Maximum size of `meta` (14/WAKU2-MESSAGE). Nodes cannot decode a message with more, so it would
+be sent and dropped on arrival."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A message, the pubsub topic it travels on, and the hash all nodes know it by."""
+    """Message with its pubsub topic and its hash, which is equal at all nodes."""
 
     pubsub_topic: str
     message: WakuMessage
@@ -24,12 +25,13 @@ class Envelope:
 
     @classmethod
     def of(cls, pubsub_topic: str, message: WakuMessage) -> Envelope:
-        """Wrap a message, whose timestamp must be its final one."""
+        """Wrap a message, whose timestamp must be final."""
         return cls(pubsub_topic, message, message_hash(pubsub_topic, message))
 
 
 def relay_json(message: WakuMessage) -> dict[str, str | int | bool]:
-    """Return a message as nwaku's relay API writes it: defaults spelled out, `meta` only if any."""
+    """Return a message as nwaku's relay API writes it: with defaults, and with `meta` only if it is
+    set."""
     fields: dict[str, str | int | bool] = {
         "payload": "",
         "contentTopic": "",
@@ -42,7 +44,8 @@ def relay_json(message: WakuMessage) -> dict[str, str | int | bool]:
 
 
 def encoded_size(message: WakuMessage) -> int:
-    """Return the length of a message in protobuf (14/WAKU2-MESSAGE), which the size limit is on."""
+    """Return the length of a message in protobuf (14/WAKU2-MESSAGE), to which the size limit
+    applies."""
     zigzag = (message.timestamp << 1) ^ (message.timestamp >> 63)
     return (
         _field_size(1, len(message.payload))
@@ -58,7 +61,7 @@ def encoded_size(message: WakuMessage) -> int:
 
 
 def carried_size(pubsub_topic: str, message: WakuMessage) -> int:
-    """Return what a message counts for on its way between nodes, in bytes."""
+    """Return the size of a message in queues between nodes (bytes)."""
     return encoded_size(message) + len(pubsub_topic.encode())
 
 

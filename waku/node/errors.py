@@ -1,4 +1,4 @@
-"""Why a node does not publish a message, does not listen, or does not reach a peer."""
+"""Errors of the node: publishing refused, listening or connecting failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = [
 
 
 class CannotListen(OSError):
-    """The address is taken, or not one of this machine, or a file that it needs cannot be used."""
+    """The address is in use or does not belong to this machine, or a needed file cannot be used."""
 
 
 class DialFailed(ConnectionError):
@@ -25,12 +25,12 @@ class WrongCluster(DialFailed):
 
 
 class PublishRefused(ValueError):
-    """The node does not publish a message; the text is nwaku's."""
+    """The node does not publish a message. The text is nwaku's."""
 
 
 class RelayFull(PublishRefused):
-    """The queue to relay peers is full: they are away or slow; try again later."""
+    """The queue to relay peers is full, because they are away or slow. Try again later."""
 
 
 class StoreUnavailable(PublishRefused):
-    """The node cannot keep a message in its store, and so does not publish it; try again later."""
+    """The node cannot store a message, and therefore does not publish it. Try again later."""

@@ -1,4 +1,4 @@
-"""The filter table: which client gets which messages pushed (12/WAKU2-FILTER)."""
+"""Filter table: the messages that each client gets pushed (12/WAKU2-FILTER)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MAX_CRITERIA_PER_SUBSCRIBER: Final = 1000
 
 
 class FilterTable:
-    """Pushes messages to subscribers.
+    """Pushes messages to the subscribers of their topics.
 
-    As in nwaku, a message is pushed once in two minutes; `repeats_to` gets it again.
+    As in nwaku, a repeated message is not pushed again within two minutes, except to `repeats_to`.
 
-    DIVERGES: nwaku forgets a subscriber that has not pinged for five minutes; here a subscription
+    DIVERGES: nwaku removes a subscriber that has not pinged for five minutes. Here a subscription
     lasts as long as its client, or as the link to its node.
 
     Args:
@@ -37,11 +37,11 @@ class FilterTable:
 
     @property
     def criteria(self) -> Collection[Criterion]:
-        """Every criterion with a subscriber."""
+        """Criteria with at least one subscriber."""
         return self._subscriptions.topics
 
     def ping(self, subscriber: Subscriber) -> None:
-        """Do nothing for a subscriber.
+        """Do nothing if the node is a subscriber.
 
         Raises:
             ServiceRefused: it has no subscription.
@@ -50,7 +50,7 @@ class FilterTable:
             raise ServiceRefused(404, "NOT_FOUND: peer has no subscriptions")
 
     def subscribe(self, subscriber: Subscriber, criteria: Iterable[Criterion]) -> list[Criterion]:
-        """Add criteria; return those that are new to the subscriber.
+        """Add criteria. Return those that are new to the subscriber.
 
         Raises:
             ServiceRefused: too many of them.
@@ -62,7 +62,7 @@ class FilterTable:
         return [one for one in wanted if self._subscriptions.add(one, subscriber)]
 
     def unsubscribe(self, subscriber: Subscriber, criteria: Iterable[Criterion]) -> list[Criterion]:
-        """Remove criteria; return those that the subscriber had.
+        """Remove criteria. Return those that the subscriber had.
 
         Raises:
             ServiceRefused: too many of them, or none was subscribed to.
@@ -83,14 +83,14 @@ class FilterTable:
         return self.drop(subscriber)
 
     def drop(self, subscriber: Subscriber) -> list[Criterion]:
-        """Forget a subscriber, if it is one; return its criteria."""
+        """Remove a subscriber. Return its criteria (none for an unknown one)."""
         criteria = list(self._subscriptions.topics_of(subscriber))
         for criterion in criteria:
             self._subscriptions.remove(criterion, subscriber)
         return criteria
 
     def deliver(self, envelope: Envelope) -> None:
-        """Push a message to its subscribers; the cost is their number."""
+        """Push a message to its subscribers. The cost grows with their number."""
         criterion = (envelope.pubsub_topic, envelope.message.content_topic)
         subscribers = self._subscriptions.clients_of(criterion)
         if not subscribers:
@@ -112,7 +112,7 @@ class FilterTable:
 
 
 def in_requests(criteria: Iterable[Criterion]) -> Iterator[list[Criterion]]:
-    """Split criteria into lists that one request may name."""
+    """Split criteria into lists that fit into one request each."""
     left = iter(criteria)
     while part := list(islice(left, MAX_TOPICS_PER_REQUEST)):
         yield part

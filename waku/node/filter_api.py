@@ -1,4 +1,4 @@
-"""`/filter/v2`: subscribing at a service node and reading what it pushed (12/WAKU2-FILTER)."""
+"""`/filter/v2`: subscriptions at a service node, and the pushed messages (12/WAKU2-FILTER)."""
 
 from __future__ import annotations
 

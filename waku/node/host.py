@@ -1,4 +1,4 @@
-"""What the parts of a node need of the node around them."""
+"""View of a node for its parts."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ __all__ = ["ServiceHost"]
 
 
 class ServiceHost(Protocol):
-    """An `EmbeddedNode`, as its services see it."""
+    """`EmbeddedNode` as its services see it."""
 
     @property
     def options(self) -> NodeOptions:
-        """The node's options."""
+        """The options of the node."""
 
     @property
     def agent(self) -> str:
-        """What the node calls itself."""
+        """Name of the node among its peers."""
 
     @property
     def relay(self) -> Relay:
-        """The topics that it follows."""
+        """Topics that the node follows."""
 
     @property
     def mesh(self) -> Mesh:
-        """The links to other nodes."""
+        """Links of the node to other nodes."""
 
     @property
     def shards(self) -> frozenset[int]:
-        """The shards of its cluster that it follows; without relay, those of its options."""
+        """Shards of its cluster that the node follows. Without relay, the shards of its options."""
 
     @property
     def filter(self) -> FilterTable:
-        """What its filter subscribers want."""
+        """Filter table of the node."""
 
     @property
     def archive(self) -> Archive | None:
-        """Its Store; None where it has none."""
+        """Store of the node. None if it has no Store."""
 
     @property
     def services(self) -> Services:
-        """What it does for light clients."""
+        """Services of the node for light clients."""
 
     def check_size(self, message: WakuMessage) -> None:
         """Raise `PublishRefused` for a message that is too large."""
 
     def publish(self, pubsub_topic: str, message: WakuMessage, *, unfollowed: bool = False) -> int:
-        """Publish a message; return how many peers that follow the topic it went to."""
+        """Publish a message. Return the number of peers that follow its topic."""
 
     def receive(self, envelope: Envelope, source: str) -> None:
-        """Take a message of a peer."""
+        """Receive a message of a peer."""
 
     def shard_for(self, content_topic: str) -> str:
         """Return the pubsub topic of a content topic, or raise `NoShard`."""
@@ -68,4 +68,4 @@ class ServiceHost(Protocol):
         """Return True if any node may publish a message."""
 
     def start_soon(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run something until the node ends."""
+        """Run a task until the node ends."""

@@ -1,7 +1,7 @@
 """Requests, answers and routes, with the habits of nwaku's REST server.
 
-Topics in a path are one percent-encoded segment, so paths are matched as they were sent, before
-decoding. A request without a route is 404 with an empty text, a wrong method too.
+A topic in a path is one percent-encoded segment, so paths are matched before they are decoded. A
+request without a route gets 404 with an empty text, even for a wrong method.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ HTML: Final = "text/html; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a handler is given."""
+    """Request, as a handler receives it."""
 
     path_values: tuple[str, ...]
-    """The decoded variable segments of the path, in order."""
+    """Decoded variable segments of the path, in order."""
     query: Mapping[str, str]
-    """A parameter that is given more than once has its values joined by commas, as in nwaku."""
+    """Parameters of the query. As in nwaku, commas join the values of a repeated one."""
     body: bytes
     content_type: str | None
-    """Without parameters, in lower case."""
+    """Media type without parameters, in lower case."""
     client_id: str | None
-    """What `Waku-Client-Id` says."""
+    """Value of the header `Waku-Client-Id`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a handler gives back."""
+    """Answer that a handler returns."""
 
     status: int
     body: bytes
@@ -77,7 +77,7 @@ NOT_FOUND: Final = Response(404, b"")
 
 
 class ServedNode(ServiceHost, Protocol):
-    """An `EmbeddedNode`, as the handlers of its REST API see it."""
+    """`EmbeddedNode` as the handlers of its REST API see it."""
 
     @property
     def peer_id(self) -> str:
@@ -85,44 +85,45 @@ class ServedNode(ServiceHost, Protocol):
 
     @property
     def service_nodes(self) -> ServiceNodes:
-        """The nodes that serve its own light clients."""
+        """Nodes that serve this node's light clients."""
 
     @property
     def clients(self) -> Clients:
-        """Those that read from it."""
+        """Clients that read from the node."""
 
     @property
     def metrics(self) -> Metrics:
-        """What it has counted."""
+        """Counters of requests and messages."""
 
     @property
     def messaging(self) -> Messaging:
-        """Its messaging layer."""
+        """Messaging layer of the node."""
 
     @property
     def libp2p_addresses(self) -> tuple[str, ...]:
-        """Where libp2p peers reach it."""
+        """Addresses at which libp2p peers reach the node."""
 
     @property
     def record(self) -> str:
-        """Its node record (`enr:…`), or nothing."""
+        """Node record (`enr:…`), empty without a record."""
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """The operations of its API."""
+        """Operations of the REST API."""
 
     @property
     def dials(self) -> Mapping[bool, int]:
-        """Attempts to dial, by whether a peer answered."""
+        """Dial attempts, by whether a peer answered."""
 
     async def dial(self, address: str, *, stay: bool = True) -> None:
-        """Connect to a peer, or raise `DialFailed`; `stay` dials it again when it is away."""
+        """Connect to a peer, or raise `DialFailed`. With `stay`, dial it again whenever it is
+        away."""
 
     def announce_topics(self) -> None:
-        """Let other nodes know which pubsub topics are followed now."""
+        """Tell other nodes which pubsub topics this node follows now."""
 
     def relay_peers(self, pubsub_topic: str | None = None) -> list[PeerInfo]:
-        """Return the connected nodes that relay; with a topic, those that follow it."""
+        """Return the connected nodes that relay. With a topic, return those that follow it."""
 
     def mesh_peers(self, pubsub_topic: str) -> list[PeerInfo]:
         """Return the relay peers in the mesh of a topic."""
@@ -133,31 +134,31 @@ Handler: TypeAlias = Callable[[ServedNode, Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One operation of the API, and what its description says."""
+    """Operation of the API, with its description."""
 
     method: str
     path: str
-    """As OpenAPI writes it: `/relay/v1/messages/{pubsubTopic}`."""
+    """Path in OpenAPI notation: `/relay/v1/messages/{pubsubTopic}`."""
     handler: Handler
     summary: str
     tag: str
     body: str | None = None
     """Name of the schema of the request's body."""
     answer: str | None = None
-    """Name of the schema of the JSON answer; None is a plain text."""
+    """Schema name of the JSON answer. None for a plain text."""
     query: tuple[str, ...] = ()
     failures: Mapping[int, str] = field(default_factory=dict)
     failure: str | None = None
-    """Name of the schema of the JSON of failures; None is a plain text."""
+    """Schema name of the JSON of failures. None for a plain text."""
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The parts of the path."""
+        """Segments of the path template."""
         return tuple(self.path.split("/")[1:])
 
 
 class Routes:
-    """Finds the route of a path by its number of segments and the texts it must begin with."""
+    """Finds the route of a path by the number of segments and by its fixed texts."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
@@ -195,7 +196,7 @@ def _match(template: tuple[str, ...], segments: list[str]) -> tuple[str, ...] | 
 
 
 def parse_query(raw: str) -> Mapping[str, str]:
-    """Read a query string; repeated parameters are joined by commas."""
+    """Read a query string. Commas join repeated parameters."""
     found: dict[str, Any] = {}
     for name, value in parse_qsl(raw, keep_blank_values=True):
         found[name] = f"{found[name]},{value}" if name in found else value

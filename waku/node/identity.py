@@ -14,11 +14,12 @@ _SECP256K1_PREFIX: Final = bytes.fromhex("00250802122102")
 
 
 class BadAddress(ValueError):
-    """Not a multiaddress with an IP address or name, and a TCP port; the message is nwaku's."""
+    """The text is not a multiaddress with an IP address or name, and a TCP port. The message is
+    nwaku's."""
 
 
 def check_address(text: str) -> str | None:
-    """Return the peer id of a multiaddress; None where it has none.
+    """Return the peer id of a multiaddress, or None if it has no peer id.
 
     Raises:
         BadAddress: it cannot be dialled.
@@ -43,7 +44,7 @@ def check_address(text: str) -> str | None:
 
 
 def new_peer_id() -> str:
-    """Return a random name in the form of a libp2p peer id; no key belongs to it."""
+    """Return a random name in the form of a libp2p peer id. No key belongs to it."""
     return _base58.encode(_SECP256K1_PREFIX + secrets.token_bytes(32))
 
 

@@ -50,7 +50,7 @@ async def push_v1(node: ServedNode, request: Request) -> Response:
 
 
 def presto_error(message: str) -> str:
-    """Return how nwaku's REST server writes an error that it puts into another text."""
+    """Return an error in the form in which nwaku's REST server quotes it in another text."""
     inner = f'(status: 400 Bad Request, message: "{message}", contentType: "text/plain")'
     return f"(status: 400 Bad Request, headers: , kind: Error, errobj: {inner})"
 

@@ -1,7 +1,8 @@
-"""Sockets that listen: made here, or bound by the program before the node was ready.
+"""Listening sockets, made here or bound by the program before the node was ready.
 
-A client that is refused stays away for a while, js-waku for a minute. Once the socket listens, the
-client waits instead. This module imports next to nothing, so that a program can bind first.
+A client whose connection is refused stays away for a while (js-waku for a minute). If the socket
+already listens, the client waits instead. This module imports almost nothing, so that a program can
+bind first.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["already_bound", "listening_socket"]
 
 
 def listening_socket(host: str, port: int, *, v6_only: bool = False) -> socket.socket:
-    """Bind a TCP socket and listen; connections wait until they are accepted.
+    """Bind a TCP socket and listen. Connections wait until they are accepted.
 
     Args:
         host: an address, or a name of this machine.
@@ -47,7 +48,7 @@ def listening_socket(host: str, port: int, *, v6_only: bool = False) -> socket.s
 
 
 def already_bound(bound: Iterable[socket.socket], host: str, port: int) -> socket.socket | None:
-    """The one of these sockets that listens at an address; None where there is none.
+    """Return the socket that listens at an address, or None.
 
     Raises:
         OSError: the name is unknown.

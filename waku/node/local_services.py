@@ -1,4 +1,4 @@
-"""The services of this node: from its relay, its filter table and its archive."""
+"""Services of this node, from its relay, its filter table and its archive."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _ALL_ZERO: Final = bytes(HASH_BYTES)
 class LocalServices:
     """`Services` of an embedded node, for its own clients and for joined nodes.
 
-    A service that the node's options switch off refuses with 503.
+    If the node's options switch a service off, it refuses with 503.
     """
 
     def __init__(self, node: ServiceHost) -> None:
         self._node = node
 
     async def push(self, pubsub_topic: str, message: WakuMessage) -> int:
-        """Publish for a light client; return how many took it, a self-serving node being one.
+        """Publish for a light client. Return the number of nodes that accepted it. A self-serving
+        node counts as one.
 
         Raises:
             ServiceRefused: no topic, too large, or no peer to take it. To nwaku, and to us without
@@ -62,7 +63,7 @@ class LocalServices:
         self._node.filter.ping(subscriber)
 
     async def subscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
-        """Push what matches to a subscriber from now on.
+        """Push matching messages to a subscriber from now on.
 
         Raises:
             ServiceRefused: too many criteria.
@@ -71,7 +72,7 @@ class LocalServices:
         self._node.filter.subscribe(subscriber, criteria)
 
     async def unsubscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
-        """Push it no longer.
+        """Stop pushing matching messages to a subscriber.
 
         Raises:
             ServiceRefused: too many criteria, or none was subscribed to.

@@ -1,4 +1,4 @@
-"""Passing messages on between a node and its peers: each message once to each."""
+"""Distribution of messages between a node and its peers, once to each."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from waku.node.services import Services
 __all__ = ["GOSSIP", "Gossip", "Mesh", "MeshLink", "PeerInfo", "SeenSet"]
 
 GOSSIP: Final = "gossip"
-"""Source of messages that came through libp2p's relay."""
+"""Source of messages from libp2p's relay."""
 SEEN_TTL_NS: Final = 120 * 1_000_000_000
-"""As in nwaku: two minutes after, a message that is published again travels again."""
+"""Time after which a repeated message travels again (two minutes, as in nwaku)."""
 SEEN_CAPACITY: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class PeerInfo:
-    """Properties of a peer, as it reports them."""
+    """Properties of a peer, as the peer reports them."""
 
     peer_id: str
     multiaddr: str
-    """Without the peer id; empty where it names none."""
+    """Address without the peer id. Empty if the peer names no address."""
     protocols: tuple[str, ...]
     shards: tuple[int, ...]
     agent: str
 
 
 class MeshLink(Protocol):
-    """A way to one other node: a libp2p peer, or a node of this process."""
+    """Link to one other node: a libp2p peer, or a node of this process."""
 
     @property
     def key(self) -> str:
@@ -39,7 +39,7 @@ class MeshLink(Protocol):
 
     @property
     def info(self) -> PeerInfo | None:
-        """The other node; None until it has answered once."""
+        """Other node. None until it has answered once."""
 
     @property
     def connected(self) -> bool:
@@ -47,24 +47,24 @@ class MeshLink(Protocol):
 
     @property
     def services(self) -> Services:
-        """What the other node does for light clients."""
+        """Services of the other node for light clients."""
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Return True if the other node takes messages of a pubsub topic."""
+        """Return True if the other node accepts messages of a pubsub topic."""
 
     def send(self, envelope: Envelope) -> None:
-        """Hand over a message; nothing happens where gossip brings it."""
+        """Pass on a message. Nothing happens if gossip already sends it."""
 
 
 class Gossip(Protocol):
-    """libp2p's relay, which brings messages to all peers at once."""
+    """Relay of libp2p, which sends messages to all peers at once."""
 
     def send(self, envelope: Envelope) -> None:
-        """Publish a message, now or when a peer is there; never waits."""
+        """Publish a message now, or when a peer is connected. It never waits."""
 
 
 class SeenSet:
-    """The messages of the last two minutes, bounded."""
+    """Limited memory of the messages of the last two minutes."""
 
     def __init__(self, now_ns: Callable[[], int], *, capacity: int = SEEN_CAPACITY) -> None:
         self._now_ns = now_ns
@@ -72,7 +72,7 @@ class SeenSet:
         self._seen_at: dict[bytes, int] = {}
 
     def add(self, message_hash: bytes) -> bool:
-        """Note a message; return whether it is new."""
+        """Add a message. Return True if it is new."""
         now_ns = self._now_ns()
         self._forget(now_ns)
         if message_hash in self._seen_at:
@@ -90,7 +90,7 @@ class SeenSet:
 
 
 class Mesh:
-    """The peers of one node, and what it has passed on already."""
+    """Peers of one node, and the messages that it has passed on."""
 
     def __init__(self, deliver: Callable[[Envelope], None], now_ns: Callable[[], int]) -> None:
         self.links: dict[str, MeshLink] = {}
@@ -100,16 +100,17 @@ class Mesh:
         self._seen = SeenSet(now_ns)
 
     def publish(self, envelope: Envelope) -> int:
-        """Deliver a message of our own and pass it on; return how many peers follow its topic.
+        """Deliver an own message and pass it on. Return the number of peers that follow its topic.
 
-        A repeat is delivered at this node again, as in nwaku, and goes to no other node.
+        A repeated message is delivered again at this node, as in nwaku. It is not sent to other
+        nodes.
         """
         self._deliver(envelope)
         return self._pass_on(envelope, source=None) if self._seen.add(envelope.hash) else 0
 
     def receive(self, envelope: Envelope, source: str) -> bool:
-        """Take a message from a peer: deliver it and pass it on, the first time; return whether it
-        is that."""
+        """Receive a message from a peer. Deliver it and pass it on, and return True, if it is
+        new."""
         if not self._seen.add(envelope.hash):
             return False
         self._deliver(envelope)
@@ -117,7 +118,7 @@ class Mesh:
         return True
 
     def followers(self, pubsub_topic: str) -> int:
-        """Return how many connected peers follow a topic."""
+        """Return the number of connected peers that follow a topic."""
         return sum(link.follows(pubsub_topic) for link in self.links.values() if link.connected)
 
     def peers(self) -> dict[str, PeerInfo]:

@@ -1,7 +1,7 @@
-"""The messaging layer of an embedded node: logos-delivery's, which knows content topics alone.
+"""Messaging layer of an embedded node, as in logos-delivery. Its API has only content topics.
 
-Read from the source of logos-delivery 69fbffa3. What a reader does not fetch in time is dropped
-silently, as there.
+Written from the source of logos-delivery 69fbffa3. Messages that a reader does not fetch in time
+are dropped silently, as there.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ REQUESTS_CAPACITY: Final = 10_000
 
 
 class MessagingNode(Protocol):
-    """The node below the messaging layer."""
+    """Node below the messaging layer."""
 
     @property
     def options(self) -> NodeOptions:
-        """The node's options."""
+        """The options of the node."""
 
     @property
     def mesh(self) -> Mesh:
-        """The links to other nodes."""
+        """Links of the node to other nodes."""
 
     @property
     def archive(self) -> Archive | None:
-        """What keeps messages."""
+        """Store that keeps the messages."""
 
     @property
     def relay(self) -> Relay:
-        """What is subscribed to."""
+        """Subscriptions of the node's clients."""
 
     def shard_for(self, content_topic: str) -> str:
         """Return the pubsub topic of a content topic, or raise `NoShard`."""
@@ -57,7 +57,7 @@ class MessagingNode(Protocol):
         """Publish a message, or raise `PublishRefused`."""
 
     def announce_topics(self) -> None:
-        """Let other nodes know which pubsub topics are followed now."""
+        """Tell other nodes which pubsub topics this node follows now."""
 
 
 @dataclass(slots=True)
@@ -67,16 +67,16 @@ class Outbox:
     requests: OrderedDict[str, list[SendEvent]] = field(default_factory=OrderedDict)
 
     def add(self, request_id: str, event: SendEvent) -> None:
-        """Keep an event until it is read; the oldest requests are dropped."""
+        """Keep an event until it is read. The oldest requests are evicted."""
         self.requests.setdefault(request_id, []).append(event)
         while len(self.requests) > REQUESTS_CAPACITY:
             self.requests.popitem(last=False)
 
 
 class Messaging:
-    """Readers of the messaging layer, each with separate subscriptions, messages and events.
+    """Readers of the messaging layer, each with its own subscriptions, messages and events.
 
-    As with relay, calls without `Waku-Client-Id` share one reader, as on logos-delivery.
+    Calls without `Waku-Client-Id` share one reader, as on logos-delivery.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Messaging:
         self._node.announce_topics()
 
     def send(self, client_id: str | None, message: WakuMessage) -> str:
-        """Publish a message and note its events; return the id of the request.
+        """Publish a message and record its events. Return the id of the request.
 
         Raises:
             NoShard: the content topic has none.
@@ -150,18 +150,18 @@ class Messaging:
         return request_id
 
     def events(self, client_id: str | None) -> list[SendEvents]:
-        """Take the events of all requests."""
+        """Remove and return the events of all requests."""
         outbox = self._outboxes.pop(self._readers.get(client_id), Outbox())
         return [SendEvents(request, tuple(events)) for request, events in outbox.requests.items()]
 
     def events_of(self, client_id: str | None, request_id: str) -> SendEvents | None:
-        """Take the events of one request; None where there are none."""
+        """Remove and return the events of one request, or None if there are no events."""
         outbox = self._outboxes.get(self._readers.get(client_id), Outbox())
         events = outbox.requests.pop(request_id, None)
         return None if events is None else SendEvents(request_id, tuple(events))
 
     def received(self, client_id: str | None) -> list[MessagingMessage]:
-        """Take the messages that arrived, oldest first."""
+        """Remove and return the received messages, oldest first."""
         taken = self._readers.get(client_id).relay_cache.take_all()
         return [MessagingMessage(found, each) for found, each in taken if found not in self._own]
 

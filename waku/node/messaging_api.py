@@ -1,4 +1,4 @@
-"""`/messaging/v1`: sending and receiving by content topic, as logos-delivery 69fbffa3 has it."""
+"""`/messaging/v1`: sending and receiving by content topic, as in logos-delivery 69fbffa3."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def received(node: ServedNode, request: Request) -> Response:
 
 
 async def options(node: ServedNode, request: Request) -> Response:
-    """OPTIONS of every messaging path."""
+    """OPTIONS of every messaging path, for browsers."""
     return _DONE
 
 

@@ -1,7 +1,7 @@
-"""What a node counts, and the text format in which Prometheus reads it.
+"""Metrics of a node, and their text format for Prometheus.
 
-Where nwaku has a metric of the same meaning (on its port for metrics, 8008), it has nwaku's name
-and labels. Counting is one dictionary entry a request.
+A metric with the same meaning as one of nwaku (port 8008) has nwaku's name and labels. Counting
+costs one dictionary entry for each request.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ METRICS: Final = {
         "Requests by route and status; not a metric of nwaku.",
     ),
 }
-"""Kind and description of each; the documentation and the board are checked against them."""
+"""Kind and description of each metric. The documentation and the board are checked against them."""
 KB: Final = 1000
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 MESSAGE_SIZES_KB: Final = (0, 1, 3, 5, 15, 50, 75, 100, 125, 150, 500, 700, 1000)
-"""Upper bounds of the classes of message sizes, as in nwaku; the last class has none."""
+"""Upper bounds of the size classes of messages, as in nwaku. The last class has no bound."""
 Sample = tuple[str, dict[str, str], float]
 
 
 class Metrics:
-    """What one node has counted since it began."""
+    """Counters of one node since its start."""
 
     def __init__(self) -> None:
         self.messages = 0
@@ -68,7 +68,8 @@ class Metrics:
         self._sizes[bisect_left(MESSAGE_SIZES_KB, payload_bytes / KB)] += 1
 
     def message_sizes(self) -> Iterator[Sample]:
-        """The sizes of messages as Prometheus has a histogram: each class counts those below."""
+        """Return the message sizes as a Prometheus histogram. Each class also counts the smaller
+        messages."""
         name = "waku_histogram_message_size"
         bounds = [f"{bound:.1f}" for bound in MESSAGE_SIZES_KB]
         for bound, count in zip((*bounds, "+Inf"), accumulate(self._sizes), strict=True):
@@ -79,14 +80,15 @@ class Metrics:
     def answered(
         self, method: str, route: str, status: int, *, request_bytes: int, answer_bytes: int
     ) -> None:
-        """Count a request. `route` is that of the API, not the path, whose values have no end."""
+        """Count a request. `route` is the route of the API, because the number of paths has no
+        limit."""
         self.requests[method, route, status] += 1
         self.bytes["in"] += request_bytes
         self.bytes["out"] += answer_bytes
 
 
 def prometheus_text(samples: Iterable[Sample]) -> str:
-    """Samples as a page; those of one metric come together."""
+    """Write samples as a page, grouped by metric."""
     lines, described = [], ""
     for name, labels, value in samples:
         metric = name if name in METRICS else name.rpartition("_")[0]  # a part of a histogram

@@ -1,4 +1,4 @@
-"""`GET /metrics`: the figures of a node for Prometheus. nwaku has a separate port for it."""
+"""`GET /metrics`: the metrics of a node for Prometheus. nwaku serves them on a separate port."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def metrics(node: ServedNode, request: Request) -> Response:
 
 
 def figures(node: ServedNode) -> bytes:
-    """The page, for a server that has it on a port for metrics, as nwaku does."""
+    """Return the page, for a server with a separate port for metrics, as nwaku has."""
     return prometheus_text(_samples(node)).encode()
 
 

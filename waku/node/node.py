@@ -45,7 +45,7 @@ NS_PER_S: Final = 1_000_000_000
 
 
 class EmbeddedNode:
-    """A Waku node in the process; alone, unless it listens or has peers.
+    """Waku node in the process. It has no peers unless it listens or is given some.
 
     Use it in `async with`, on asyncio or trio. `node.app` is its REST API:
 
@@ -54,8 +54,8 @@ class EmbeddedNode:
             async with WakuClient("http://node", transport=transport) as client:
                 ...
 
-    Other nodes are reached by libp2p, which needs the extra `[libp2p]`, or joined in the process
-    (`join`). A node belongs to one event loop.
+    Other nodes are connected by libp2p (extra `[libp2p]`), or joined in the process (`join`). A
+    node belongs to one event loop.
 
     Args:
         options: see `NodeOptions`.
@@ -143,23 +143,23 @@ class EmbeddedNode:
 
     @cached_property
     def app(self) -> NodeApp:
-        """The node's REST API."""
+        """The node's REST API as an ASGI app."""
         return NodeApp(self)
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """The operations of its REST API."""
+        """Operations of the REST API."""
         return self.app.router.routes
 
     @property
     def agent(self) -> str:
-        """What the node calls itself."""
+        """Name of the node among its peers."""
         ours = f"{EMBEDDED_AGENT}{_version()}"
         return f"v0.37.1-beta as {ours}" if self.options.behave_as == "nwaku" else ours
 
     @property
     def info(self) -> PeerInfo:
-        """Properties of the node, for nodes that it is joined to."""
+        """Properties of the node, for nodes that join it."""
         addresses = self.libp2p_addresses
         return PeerInfo(
             self.peer_id,
@@ -171,7 +171,7 @@ class EmbeddedNode:
 
     @property
     def shards(self) -> frozenset[int]:
-        """The shards of its cluster that it follows; without relay, those of its options."""
+        """Shards of its cluster that the node follows. Without relay, the shards of its options."""
         options = self.options
         topics = self.relay.pubsub_topics if options.relay else options.pubsub_topics
         found = set()
@@ -184,17 +184,17 @@ class EmbeddedNode:
 
     @property
     def libp2p_addresses(self) -> tuple[str, ...]:
-        """Multiaddresses, with the peer id, at which libp2p peers reach the node."""
+        """Multiaddresses with the peer id at which libp2p peers reach the node."""
         return () if self.network is None else tuple(map(str, self.network.addresses))
 
     @property
     def record(self) -> str:
-        """The node's record (`enr:…`); empty unless it listens."""
+        """Record of the node (`enr:…`). Empty unless it listens."""
         return "" if self.network is None else self.network.record
 
     @property
     def dials(self) -> Mapping[bool, int]:
-        """Attempts to dial, by whether a peer answered."""
+        """Dial attempts, by whether a peer answered."""
         return {} if self.network is None else self.network.dials
 
     def _make_network(self, listen: Listen | Iterable[str] | None = None, **peers: Any) -> Network:
@@ -241,9 +241,9 @@ class EmbeddedNode:
     # -- messages ---------------------------------------------------------------------------------
 
     def publish(self, pubsub_topic: str, message: WakuMessage, *, unfollowed: bool = False) -> int:
-        """Publish a message; return how many peers that follow the topic it went to.
+        """Publish a message. Return the number of peers that follow its topic.
 
-        An absent timestamp becomes the node's time.
+        The node's time replaces an absent timestamp.
 
         Args:
             pubsub_topic: where it travels; for a content topic see `shard_for`.
@@ -277,7 +277,7 @@ class EmbeddedNode:
         return self.mesh.publish(envelope)
 
     def check_size(self, message: WakuMessage) -> None:
-        """Do nothing for a message that can be published.
+        """Do nothing if a message can be published.
 
         Raises:
             PublishRefused: it is too large.
@@ -287,9 +287,10 @@ class EmbeddedNode:
             raise PublishRefused(f"Message size exceeded maximum of {limit} bytes")
 
     def receive(self, envelope: Envelope, source: str) -> None:
-        """Take a message of a peer; a repeat and what breaks the limits are ignored.
+        """Receive a message of a peer. A repeated message, or one that exceeds the limits, is
+        ignored.
 
-        If it cannot be stored, clients and other nodes get it all the same.
+        If the message cannot be stored, clients and other nodes still receive it.
         """
         if not self.options.relay or not self.is_publishable(envelope.message):
             return
@@ -299,7 +300,7 @@ class EmbeddedNode:
                 self._keep(envelope)
 
     def shard_for(self, content_topic: str) -> str:
-        """Return the pubsub topic on which a content topic travels in this cluster.
+        """Return the pubsub topic of a content topic in this cluster.
 
         Raises:
             NoShard: the content topic has another shape.
@@ -307,7 +308,7 @@ class EmbeddedNode:
         return self._sharding.pubsub_topic_of(content_topic)
 
     def keep_missed(self, envelope: Envelope, *, deliver: bool) -> None:
-        """Keep a message of a peer's Store, if it is one to keep.
+        """Store a message from a peer's Store, if this node keeps such messages.
 
         Args:
             envelope: the message.
@@ -320,7 +321,8 @@ class EmbeddedNode:
                 self.mesh.receive(envelope, GOSSIP)
 
     def is_publishable(self, message: WakuMessage) -> bool:
-        """Return True if any node may publish a message: by its size, and that of its `meta`."""
+        """Return True if any node may publish a message of this size and with a `meta` of this
+        size."""
         size_bytes = encoded_size(message)
         return len(message.meta) <= MAX_META_BYTES and size_bytes <= self.options.max_message_bytes
 
@@ -351,7 +353,7 @@ class EmbeddedNode:
     # -- other nodes ------------------------------------------------------------------------------
 
     def join(self, other: EmbeddedNode) -> None:
-        """Join a node of this process: messages flow both ways, and each can serve the other.
+        """Join a node of this process. Messages flow both ways, and each node can serve the other.
 
         Raises:
             ValueError: the node itself, or one of another cluster.
@@ -362,7 +364,7 @@ class EmbeddedNode:
         other.mesh.links[self.peer_id] = LocalLink(other, self)
 
     def leave(self, other: EmbeddedNode) -> None:
-        """Undo `join`."""
+        """Undo `join` of two nodes."""
         self.mesh.links.pop(other.peer_id, None)
         other.mesh.links.pop(self.peer_id, None)
 
@@ -389,7 +391,7 @@ class EmbeddedNode:
         await self.network.connect(address, stay=stay)
 
     def announce_topics(self) -> None:
-        """Let peers know which pubsub topics are followed now, if that has changed."""
+        """Tell peers which pubsub topics the node follows, if they have changed."""
         followed = frozenset(self.relay.pubsub_topics)
         self.metrics.followed_topics += len(followed - self._announced)
         self._announced = followed
@@ -397,11 +399,12 @@ class EmbeddedNode:
             self.network.gossip.follow(followed)
 
     def relay_peers(self, pubsub_topic: str | None = None) -> list[PeerInfo]:
-        """Return the connected nodes that relay; with a topic, those that follow it."""
+        """Return the connected nodes that relay. With a topic, return those that follow it."""
         return [info for _, info in self._relay_links(pubsub_topic)]
 
     def mesh_peers(self, pubsub_topic: str) -> list[PeerInfo]:
-        """Return the relay peers in the mesh of a topic; nodes of this process are always."""
+        """Return the relay peers in the mesh of a topic. Nodes of this process are always
+        included."""
         gossip = None if self.network is None else self.network.gossip
         in_mesh = set() if gossip is None else set(map(str, gossip.meshes.mesh(pubsub_topic)))
         links = self._relay_links(pubsub_topic)
@@ -414,7 +417,7 @@ class EmbeddedNode:
                     yield link, info
 
     def start_soon(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run something until the node ends; not at all where it has ended."""
+        """Run a task until the node ends. After its end, do nothing."""
         if self._tasks is not None:
             self._tasks.start_soon(run)
 
@@ -439,7 +442,7 @@ class EmbeddedNode:
 
 
 class LocalLink:
-    """A link between two nodes of one process."""
+    """Link between two nodes of one process."""
 
     connected = True
 
@@ -455,7 +458,7 @@ class LocalLink:
 
     @property
     def services(self) -> Services:
-        """What the other node does for light clients."""
+        """Services of the other node for light clients."""
         return self.other.services
 
     def follows(self, pubsub_topic: str) -> bool:
@@ -463,7 +466,7 @@ class LocalLink:
         return self.other.options.relay and self.other.relay.follows(pubsub_topic)
 
     def send(self, envelope: Envelope) -> None:
-        """Hand over a message now."""
+        """Pass on a message now."""
         self.other.receive(envelope, self._owner.peer_id)
 
 

@@ -1,4 +1,4 @@
-"""How many connections the process can have, by the files that it may open."""
+"""Limit of connections, by the number of files that the process may open."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 __all__ = ["BACKLOG", "files_allowed"]
 
 BACKLOG: Final = 128
-"""Connections that wait to be accepted, and that are accepted at once."""
+"""Connections that wait to be accepted, and connections that are accepted at once."""
 FILES_OF_OTHERS: Final = 64
-"""Open files that the process has beside the server's: its store, log and joined nodes."""
+"""Open files of the process besides the server's: store, log and joined nodes."""
 FEWEST_CONNECTIONS: Final = 16
 
 
 def files_allowed() -> int:
-    """How many connections leave room for the other files of the process."""
+    """Return how many connections leave room for the other files of the process."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

@@ -1,4 +1,4 @@
-"""The API's description: OpenAPI 3.1 at `/openapi.json`, for people at `/docs`."""
+"""Description of the API: OpenAPI 3.1 at `/openapi.json`, and a page for people at `/docs`."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ ANY_FAILURES: Final = {
     408: "the body took too long",
     413: "the body is too long",
 }
-"""What every operation may answer, before it is asked at all (`app.py`)."""
+"""Answers that every operation may give before its handler is called (`app.py`)."""
 
 _INTRODUCTION: Final = f"""\
 The REST API of nwaku, served by an embedded node. Topics in a path are percent-encoded. Reading \
@@ -181,7 +181,7 @@ not listed here is 404 with an empty text."""
 
 
 def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document of some routes."""
+    """Return the OpenAPI 3.1 document of the given routes."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -198,7 +198,7 @@ async def openapi_json(node: ServedNode, request: Request) -> Response:
 
 
 async def page(node: ServedNode, request: Request) -> Response:
-    """GET /docs: one page without scripts, nothing of it from elsewhere."""
+    """GET /docs: one page without scripts and without content from elsewhere."""
     by_tag: dict[str, list[Route]] = {}
     for route in node.routes:
         by_tag.setdefault(route.tag, []).append(route)
@@ -292,7 +292,7 @@ ul {{ margin: .2rem 0; font-size: .9rem }}
 
 
 async def what_it_is(node: ServedNode, request: Request) -> Response:
-    """GET /: a person that opens the address, or a probe, learns what it reached."""
+    """GET /: a short text about the node, for people and probes."""
     what = f"This is a Waku node, {node.agent}. /docs describes its REST API, /health its state."
     return Response.text(200, what + "\n")
 

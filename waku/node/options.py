@@ -1,4 +1,4 @@
-"""The options of an embedded node, and the limits that it keeps."""
+"""Options of an embedded node, and their limits."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ REST_APIS: Final[tuple[RestApi, ...]] = get_args(RestApi)
 
 MIB: Final = 1024 * 1024
 RLN_CLUSTER: Final = 1
-"""The Waku Network."""
+"""Cluster of The Waku Network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOptions:
-    """Options of an embedded node; the defaults make one that is enough for light clients.
+    """Options of an embedded node. With the defaults it is enough for light clients.
 
     Raises:
         ValueError: a cluster, shard, limit or time out of range.
@@ -34,89 +34,92 @@ class NodeOptions:
 
     cluster_id: int = 1
     rln: bool | None = None
-    """True if messages of the cluster need RLN proofs, which this node can neither make nor check:
-    it takes no part in relay between nodes. None is True for cluster 1, The Waku Network. For a
-    private network in cluster 1 say False."""
+    """True if messages of the cluster need RLN proofs. This node can neither make nor check proofs,
+    so it then takes no part in relay between nodes. None means True for cluster 1, The Waku
+    Network. Set False for a private network in cluster 1."""
     num_shards: int = 8
-    """Shards of the cluster, over which content topics are spread (autosharding)."""
+    """Number of shards of the cluster, over which content topics are spread (autosharding)."""
     static_sharding: bool = False
-    """True: every call must name its pubsub topic, as on an nwaku without a number of shards."""
+    """True if every call must name its pubsub topic, as on an nwaku without a number of shards."""
     shards: tuple[int, ...] | None = None
-    """Shards to follow from the start; None follows all `num_shards` of them."""
+    """Shards to follow from the start. None follows all `num_shards` of them."""
 
     relay: bool = True
     filter: bool = True
     store: bool = True
     lightpush: bool = True
     messaging: bool = False
-    """Serve `/messaging/v1`, as logos-delivery does with `--entry-layer messaging`; not with static
-    sharding, as it has no pubsub topics."""
+    """True if the node serves `/messaging/v1`, as logos-delivery does with `--entry-layer
+    messaging`. Not possible with static sharding, which needs pubsub topics."""
     rest_apis: tuple[RestApi, ...] = REST_APIS
-    """Which of these have an HTTP API; a path of another one is unknown (404), though the node has
-    the protocol. For tests of clients, as is `hash_queries`."""
+    """Protocols that have an HTTP API, for tests of clients. The paths of the others return 404,
+    although the node has the protocol."""
     hash_queries: HashQueries = "answer"
-    """What Store does with a query by message hashes: `answer`; `refuse` with status 400; `ignore`
-    the hashes, and answer as if there were none."""
+    """Reaction of Store to a query by message hashes. `answer` answers it, and `refuse` returns
+    status 400. `ignore` answers as if the query named no hashes."""
     admin: bool = True
     behave_as: Behaviour | None = None
-    """Treat subscriptions as that node does, unkindly; for tests of clients (`docs/node.md`)."""
+    """Implementation (`nwaku` or `go-waku`) whose defects in subscriptions the node copies, for
+    tests of clients (`docs/node.md`)."""
     self_service: bool = True
-    """Be enough for clients without another node. DIVERGES: nwaku looks for another one; a lone one
-    answers every light push and filter subscription with 503, and publishing by content topic on a
-    shard that it does not follow with 400 (`NoPeersToPublish`)."""
+    """True if clients need no other node. DIVERGES: nwaku needs another node. Alone, it refuses
+    every light push and filter subscription with 503. It also refuses (400, `NoPeersToPublish`) to
+    publish on a shard that it does not follow."""
 
     cache_capacity: int = 50
-    """Messages that wait for one client to read them, a cache (relay and filter have one each)."""
+    """Messages that wait in one cache until a client reads them. Relay and filter have separate
+    caches."""
     max_message_bytes: int = 153_600
-    """Limit of an encoded message: nwaku's 150 KiB; `of_network` takes a network's, 1 MiB on
-    `status.prod`."""
+    """Limit of an encoded message: 150 KiB, as in nwaku. `of_network` sets the limit of a network
+    (1 MiB on `status.prod`)."""
     max_clients: int = 4096
-    """Clients with separate caches; the one unused for longest is evicted."""
+    """Clients with separate caches. The cache that was unused for longest is evicted."""
     client_idle_s: float = 600.0
     """Time without a request after which a client's subscriptions and caches are dropped."""
     peer_queue_capacity: int = 10_000
-    """Messages that wait for relay peers which are slow or away; further ones are refused (503)."""
+    """Messages that wait for slow or absent relay peers. Further messages are refused (503)."""
     peer_queue_capacity_bytes: int = 64 * MIB
     """Bytes of payload and topic that wait for relay peers."""
     peer_timeout_s: float = 5.0
-    """Time that a peer has to answer a request."""
+    """Time limit of a peer's answer to a request."""
     service_requests_per_s: float = 100.0
-    """Light pushes, filter and Store requests that one peer may send in a second, and five times as
-    many at once; beyond it they are refused (429)."""
+    """Light pushes, filter requests and Store requests that a peer may send each second. Five times
+    as many may come at once, and further requests are refused (429)."""
     relay_allow: tuple[str, ...] = ()
-    """Peer ids that may take part in relay, beside named `relay_peers`; empty lets all peers."""
+    """Peer ids that may take part in relay, besides the named `relay_peers`. Empty admits all
+    peers."""
     max_body_bytes: int = MIB
-    """Limit of a request's body: nwaku's. Where two messages of the greatest size need more,
-    that."""
+    """Limit of a request's body: that of nwaku, or twice the greatest message if that is more."""
     max_connections: int = 500
-    """Connections at a time; beyond it the one that has waited longest with half a request, or
-    none, gives way. Fewer where the process may not have so many files open."""
+    """Connections at a time. One connection too many closes the one that has been idle or
+    incomplete for longest. The number is lower if the process may not open so many files."""
     request_timeout_s: float = 10.0
-    """Time that the head of a request may take, and its body again; then the connection is
-    closed."""
+    """Time limit of a request's head, and again of its body. The node then closes the
+    connection."""
 
     store_path: str | Path = ":memory:"
     store_capacity: int = 1_000_000
-    """Messages that the store keeps; the oldest give way."""
+    """Maximum number of messages in the store. The oldest are evicted."""
     store_capacity_bytes: int | None = None
-    """Bytes that the store takes with its indexes; the oldest messages give way. None is 256 MiB
-    in memory, and no limit in a file."""
+    """Maximum number of bytes in the store, with its indexes. The oldest messages are evicted. None
+    means 256 MiB in memory, and no limit in a file."""
     store_retention_s: float | None = None
-    """Age from which the store forgets messages; None keeps them."""
+    """Age at which the store deletes messages. None keeps them."""
     store_timestamp_tolerance_s: float | None = None
-    """Store only what is stamped within this time of the node's clock. nwaku's value is 20; None
-    stores messages with any stamp, so that tests and clients with a wrong clock can be served."""
+    """Largest difference between a message's timestamp and the node's clock. The store ignores
+    messages beyond it. nwaku uses 20. None stores messages with any timestamp, so that tests and
+    clients with a wrong clock work."""
 
     allow_origins: tuple[str, ...] = ()
-    """Origins of web pages that may call, such as `https://app.example`; `*` is any. Empty: none
-    may. DIVERGES: without origins nwaku answers every page."""
+    """Origins of web pages that may call the node, such as `https://app.example`. `*` allows any
+    origin, and an empty list none. DIVERGES: without origins, nwaku answers every page."""
     allow_hosts: tuple[str, ...] = ()
-    """Names beside the local ones under which the node is called, as in `Host`; `*` is any. What
-    arrives at a loopback address must name one, as a foreign web page cannot. Elsewhere IP
-    addresses and names without a dot are taken as well."""
+    """Host names that requests may use besides the local ones (the header `Host`). `*` allows any
+    name. Requests to a loopback address must use an allowed name, so that a foreign web page cannot
+    call the node. At other addresses, IP addresses and names without a dot are always allowed."""
     token: str | None = field(default=None, repr=False)
-    """What every request must carry, as `Authorization: Bearer` or in `http://:token@host:port`;
-    None asks for none."""
+    """Secret that every request must contain, as `Authorization: Bearer` or in
+    `http://:token@host:port`. None requires no secret."""
     now_ns: Callable[[], int] = time.time_ns
     """The node's clock: nanoseconds since 1970."""
 
@@ -176,10 +179,11 @@ class NodeOptions:
 
     @classmethod
     def of_network(cls, network: str, **others: Any) -> Self:
-        """Options for a named network, or a TOML file: its cluster, shards and greatest message.
+        """Return the options for a named network or a TOML file: its cluster, shards and greatest
+        message.
 
         `others` are further options, which override those of the network. Needs the extra
-        `[libp2p]`, as everything of `waku.discovery`.
+        `[libp2p]`.
 
         Raises:
             ValueError: an unknown name, a bad file, or an option out of range.
@@ -207,17 +211,17 @@ class NodeOptions:
 
     @property
     def body_limit_bytes(self) -> int:
-        """The limit of a body in both directions."""
+        """Limit of a body in both directions."""
         return max(self.max_body_bytes, 2 * self.max_message_bytes)
 
     @property
     def store_limit_bytes(self) -> int | None:
-        """The limit of the store in bytes, None where there is none."""
+        """Limit of the store in bytes. None means no limit."""
         in_memory = str(self.store_path) == ":memory:"
         return self.store_capacity_bytes or (256 * MIB if in_memory else None)
 
     @property
     def pubsub_topics(self) -> tuple[str, ...]:
-        """The pubsub topics that the node follows from the start."""
+        """Pubsub topics that the node follows from the start."""
         shards = range(self.num_shards) if self.shards is None else self.shards
         return tuple(str(PubsubTopic(self.cluster_id, shard)) for shard in shards)

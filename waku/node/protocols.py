@@ -1,4 +1,4 @@
-"""The libp2p protocol ids by which nwaku reports what a node offers."""
+"""libp2p protocol ids by which nwaku reports the services of a node."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ COUNTED_PROTOCOLS: Final = (
     "/vac/waku/peer-exchange/2.0.0-alpha1",
     "/vac/waku/reconciliation/1.0.0",
 )
-"""What nwaku's statistics count, in its order."""
+"""Protocols that nwaku's statistics count, in its order."""
 
 
 def protocols_of(options: NodeOptions) -> tuple[str, ...]:
-    """Return what a node with these options offers."""
+    """Return the protocols of a node with these options."""
     offered = (
         (STORE, options.store),
         (RELAY, options.relay),

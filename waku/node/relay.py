@@ -1,4 +1,4 @@
-"""Which topics the node follows, and for which of its clients."""
+"""Topics that the node follows, and the clients that want them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ __all__ = ["Relay"]
 
 
 class Relay:
-    """The subscriptions of the relay API (11/WAKU2-RELAY).
+    """Subscriptions of the relay API (11/WAKU2-RELAY).
 
-    A pubsub topic is followed while any client wants it, by its name or through a content topic of
-    its shard. The unnamed client wants the node's own shards from the start, as in nwaku.
+    The node follows a pubsub topic while any client wants it. A client wants it by name, or through
+    a content topic of its shard. The unnamed client wants the node's own shards from the start, as
+    in nwaku.
 
     Args:
         unnamed: the client of calls without a name.
         pubsub_topics: what it follows from the start.
-        shard_of: the pubsub topic of a content topic, None if there is none (static sharding).
+        shard_of: the pubsub topic of a content topic, or None (static sharding).
     """
 
     min_capacity: ClassVar[int] = 0
-    """Unread messages that a client's cache has room for, under all options."""
+    """Capacity of a client's cache, under all options."""
 
     def __init__(
         self,
@@ -42,29 +43,29 @@ class Relay:
 
     @property
     def pubsub_topics(self) -> Collection[str]:
-        """Every pubsub topic that is followed."""
+        """Pubsub topics that the node follows."""
         return dict.fromkeys((*self._pubsub.topics, *self._content_shards))
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Return True if messages of a pubsub topic are taken."""
+        """Return True if the node accepts messages of a pubsub topic."""
         return bool(self._pubsub.clients_of(pubsub_topic)) or pubsub_topic in self._content_shards
 
     def takes(self, pubsub_topic: str) -> bool:
-        """Return True if a message of a pubsub topic is delivered and stored now."""
+        """Return True if the node delivers and stores a message of a pubsub topic now."""
         return self.follows(pubsub_topic)
 
     def subscribe(self, client: Client, pubsub_topic: str) -> None:
-        """Keep what comes on a pubsub topic for a client."""
+        """Start to keep the messages of a pubsub topic for a client."""
         self._pubsub.add(pubsub_topic, client)
         client.relay_cache.subscribe_pubsub(pubsub_topic)
 
     def unsubscribe(self, client: Client, pubsub_topic: str) -> None:
-        """Stop keeping a pubsub topic for a client; what it did not read is lost."""
+        """Stop keeping a pubsub topic for a client. Unread messages are lost."""
         self._pubsub.remove(pubsub_topic, client)
         client.relay_cache.unsubscribe_pubsub(pubsub_topic)
 
     def subscribe_content(self, client: Client, content_topic: str) -> None:
-        """Keep what comes on a content topic for a client, and follow its shard."""
+        """Start to keep the messages of a content topic for a client, and follow its shard."""
         client.relay_cache.subscribe_content(content_topic)
         if self._content.add(content_topic, client):
             shard = self._shard_of(content_topic)
@@ -87,7 +88,8 @@ class Relay:
             self.unsubscribe_content(client, topic)
 
     def deliver(self, envelope: Envelope) -> None:
-        """Put a message into the caches of clients that want it; the cost is their number."""
+        """Put a message into the caches of clients that want it. The cost grows with their
+        number."""
         for client in self._readers(envelope):
             client.relay_cache.add(envelope.hash, envelope.pubsub_topic, envelope.message)
 

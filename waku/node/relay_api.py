@@ -1,4 +1,4 @@
-"""`/relay/v1`: subscribing, reading and publishing, on shards and by content topic."""
+"""`/relay/v1`: subscriptions, reading and publishing, by shard and by content topic."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def auto_publish(node: ServedNode, request: Request) -> Response:
 
 
 async def options(node: ServedNode, request: Request) -> Response:
-    """OPTIONS of every relay path: what a browser asks before a request across origins."""
+    """OPTIONS of every relay path, which browsers send before a cross-origin request."""
     return OK
 
 

@@ -1,6 +1,7 @@
-"""How nwaku and go-waku treat subscriptions, where they are less kind than our own node.
+"""Subscriptions as nwaku and go-waku treat them, less friendly than our own node.
 
-Seen on nwaku 0.37.1 and go-waku 0.10.1; `NodeOptions.behave_as` selects one, for tests of clients.
+Seen on nwaku 0.37.1 and go-waku 0.10.1. `NodeOptions.behave_as` selects one of them, for tests of
+clients.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from waku.node.relay import Relay
 __all__ = ["RELAYS"]
 
 KNOWN_TOPICS: Final = 10_000
-"""Content topics that the node remembers, the newest; nwaku has no limit."""
+"""Number of content topics that the node remembers (the newest). nwaku has no limit."""
 UNREAD_LIMIT: Final = 1_000
 """Unread messages of one subscription at which go-waku stops."""
 
 
 class NwakuRelay(Relay):
-    """nwaku: a shard is followed or not, for all clients; they are not counted.
+    """nwaku: a shard is followed or not, for all clients together, without counting them.
 
-    Unsubscribing from one content topic leaves the whole shard: relay, filter and Store stop for
-    all. Subscribing again to a content topic that the node knows does nothing. Unsubscribing from
-    it first, or a topic new to the node, follows the shard again.
+    Unsubscribing from one content topic leaves the whole shard, so relay, filter and Store stop for
+    all clients. A new subscription to a known content topic does nothing. To follow the shard
+    again, first unsubscribe from that topic, or subscribe to a new one.
     """
 
     def __init__(
@@ -41,15 +42,15 @@ class NwakuRelay(Relay):
 
     @property
     def pubsub_topics(self) -> Collection[str]:
-        """Every pubsub topic that is followed."""
+        """Pubsub topics that the node follows."""
         return self._followed.keys()
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Return True if messages of a pubsub topic are taken."""
+        """Return True if the node accepts messages of a pubsub topic."""
         return pubsub_topic in self._followed
 
     def subscribe(self, client: Client, pubsub_topic: str) -> None:
-        """Keep what comes on a pubsub topic for a client, and follow it."""
+        """Start to keep the messages of a pubsub topic for a client, and follow it."""
         super().subscribe(client, pubsub_topic)
         self._followed[pubsub_topic] = None
 
@@ -59,7 +60,8 @@ class NwakuRelay(Relay):
         self._followed.pop(pubsub_topic, None)
 
     def subscribe_content(self, client: Client, content_topic: str) -> None:
-        """Keep what comes on a content topic; follow its shard if the topic is new to the node."""
+        """Start to keep the messages of a content topic. Follow its shard if the topic is new to
+        the node."""
         super().subscribe_content(client, content_topic)
         shard = self._shard_of(content_topic)
         if shard is None or content_topic in self._known:
@@ -77,7 +79,7 @@ class NwakuRelay(Relay):
             self._followed.pop(self._shard_of(content_topic) or "", None)
 
     def drop(self, client: Client) -> None:
-        """Forget a client, of which nwaku knows nothing: no shard is left."""
+        """Remove a client. nwaku does not know clients, so no shard is left."""
         for topic in self._pubsub.topics_of(client):
             super().unsubscribe(client, topic)
         for topic in self._content.topics_of(client):
@@ -85,9 +87,9 @@ class NwakuRelay(Relay):
 
 
 class GoWakuRelay(Relay):
-    """go-waku: the node's own shards have no cache, and a subscription without a reader stops it.
+    """go-waku: the node's own shards have no cache, and one unread subscription stops the node.
 
-    While any client has 1,000 unread messages, nothing is stored, pushed or cached.
+    While a client has 1,000 unread messages, nothing is stored, pushed or cached.
     """
 
     min_capacity = UNREAD_LIMIT
@@ -104,15 +106,15 @@ class GoWakuRelay(Relay):
 
     @property
     def pubsub_topics(self) -> Collection[str]:
-        """Every pubsub topic that is followed."""
+        """Pubsub topics that the node follows."""
         return dict.fromkeys((*self._own, *super().pubsub_topics))
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Return True if messages of a pubsub topic are taken."""
+        """Return True if the node accepts messages of a pubsub topic."""
         return pubsub_topic in self._own or super().follows(pubsub_topic)
 
     def takes(self, pubsub_topic: str) -> bool:
-        """Return True if a message of a pubsub topic is delivered and stored now."""
+        """Return True if the node delivers and stores a message of a pubsub topic now."""
         for client in list(self._full):
             if len(client.relay_cache) < UNREAD_LIMIT:
                 del self._full[client]

@@ -1,4 +1,4 @@
-"""Serving an embedded node over HTTP, as `reliable-channel node` does."""
+"""HTTP server for an embedded node, used by `reliable-channel node`."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["serve", "serve_node"]
 
 ACCEPTED_TURNS: Final = 3
-"""Turns of the event loop until a connection that was accepted is known to the server."""
+"""Turns of the event loop until the server knows an accepted connection."""
 GRACE_S: Final = 2
-"""How long requests under way may take when the server stops."""
+"""Time for running requests when the server stops."""
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -108,10 +108,10 @@ async def serve(
     listening: Callable[[tuple[str, ...]], None] | None = None,
     bound: Iterable[socket.socket] = (),
 ) -> None:
-    """Run a node and serve it until SIGINT or SIGTERM; asyncio only, as uvicorn is.
+    """Run a node and serve it until SIGINT or SIGTERM. It needs asyncio, because uvicorn does.
 
-    A signal is then passed on to the handler that the program had installed before. So inside
-    another server, such as uvicorn with an application of yours, both end.
+    The signal is then passed to the handler that the program had installed before. Inside another
+    server, such as uvicorn with your application, both servers end.
 
     Args:
         options: see `NodeOptions`.
@@ -147,7 +147,7 @@ async def serve_node(
     app: App | None = None,
     started: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve a node that runs already, until SIGINT, SIGTERM (see `serve`) or cancellation.
+    """Serve a running node until SIGINT, SIGTERM (see `serve`) or cancellation.
 
     Args:
         node: runs, and goes on running afterwards.

@@ -1,4 +1,4 @@
-"""The nodes that serve this one's light clients, and the filter subscriptions there."""
+"""Nodes that serve this node's light clients, and the filter subscriptions there."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ SERVED: Final[Mapping[ServiceKind, tuple[str, ...]]] = {
     "lightpush": (LIGHTPUSH, LEGACY_LIGHTPUSH),
     "store": (STORE,),
 }
-"""The protocols that offer each service."""
+"""Protocols that offer each service."""
 PING_S: Final = 60.0
-"""Interval in which the filter node is asked if it still knows this one: nwaku forgets a subscriber
-after five minutes without a ping."""
+"""Polling interval of the filter node. nwaku removes a subscriber after five minutes without a
+ping."""
 RENEW_S: Final = 5.0
 """Pause after a peer refused to renew subscriptions."""
 
@@ -42,8 +42,8 @@ _log = logging.getLogger("waku.node.services")
 class ServiceNodes:
     """Finds a service node for each request of a client, and keeps filter subscriptions alive.
 
-    Filter subscriptions at a peer are renewed when the peer comes back or has forgotten them, and
-    move to another peer when their own is away.
+    Filter subscriptions are renewed when the peer returns or has lost them. If their peer is away,
+    they move to another one.
 
     Args:
         node: whose clients are served.
@@ -74,9 +74,9 @@ class ServiceNodes:
                 await self._check(carrier)
 
     def find(self, kind: ServiceKind, peer_id: str | None = None) -> Services | None:
-        """Return the services of the best node for a kind of request; None where none is known.
+        """Return the services of the best node for a kind of request, or None if no node is known.
 
-        One that is known and away refuses each request in nwaku's words.
+        A known node that is away refuses each request in nwaku's words.
 
         Args:
             kind: the service.
@@ -85,7 +85,7 @@ class ServiceNodes:
         return next(iter(self.all(kind, peer_id)), None)
 
     def all(self, kind: ServiceKind, peer_id: str | None = None) -> list[Services]:
-        """Return the services of all nodes for a kind of request, the best first."""
+        """Return the services of all nodes for a kind of request, best first."""
         options = self._node.options
         own = (
             peer_id is None
@@ -108,13 +108,13 @@ class ServiceNodes:
                     yield from ((protocol, peer.multiaddr) for protocol in served)
 
     def take_push(self, peer_id: str, envelope: Envelope) -> None:
-        """Take a message that the filter of a peer pushes; only clients that want it get it."""
+        """Receive a message that a peer's filter pushes. Only clients that want it get it."""
         is_expected = self._carrier is not None and self._carrier.key == peer_id
         if is_expected and self._node.is_publishable(envelope.message):
             self.subscriptions.deliver(envelope)
 
     def link_up(self, link: MeshLink) -> None:
-        """Renew our clients' subscriptions at a peer that has come or come back."""
+        """Renew our clients' subscriptions at a peer that connected."""
         if link not in self._links("filter"):
             return
         if self._carrier is None or link is self._carrier or not self._carrier.connected:
@@ -122,13 +122,13 @@ class ServiceNodes:
             self._carry(link)
 
     def link_down(self, link: MeshLink) -> None:
-        """Have another peer push what the one that is gone pushed."""
+        """Ask another peer to push the messages that the lost peer pushed."""
         others = self._links("filter")
         if link is self._carrier and others and others[0].connected:
             self._carry(others[0])
 
     def drop(self, subscriber: Subscriber) -> None:
-        """Forget a client, at every node."""
+        """Remove a client at every node."""
         criteria = self.subscriptions.drop(subscriber)
         carrier = None if self._carrier is None else self._carrier.services
         if criteria and isinstance(carrier, RemoteServices):

@@ -1,7 +1,7 @@
-"""What a service node does for light clients: light push, filter and Store.
+"""Services of a node for light clients: light push, filter and Store.
 
-`Services` is what every face of a node serves from (REST, libp2p) and what a light client asks.
-`LocalServices` answers from this node, `PeerServices` (`waku.node.libp2p`) asks a libp2p peer.
+REST and libp2p both serve from `Services`. `LocalServices` answers from this node, `PeerServices`
+(`waku.node.libp2p`) asks a libp2p peer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 ServiceKind: TypeAlias = Literal["filter", "lightpush", "store"]
 
 Criterion: TypeAlias = tuple[str, str]
-"""Pubsub topic and content topic."""
+"""Filter criterion: pubsub topic and content topic."""
 
 
 class ServiceRefused(Exception):
@@ -45,7 +45,7 @@ class ServiceRefused(Exception):
 
 
 def refuse_unreadable(message: WakuMessage) -> None:
-    """Do nothing for a message that a service node can decode.
+    """Do nothing if a service node can decode a message.
 
     Raises:
         ServiceRefused: in the words of nwaku's client about one with a long `meta`.
@@ -56,23 +56,23 @@ def refuse_unreadable(message: WakuMessage) -> None:
 
 
 class Subscriber(Protocol):
-    """A filter subscriber: a client of this node, or another node."""
+    """Filter subscriber: a client of this node, or another node."""
 
     def __hash__(self) -> int: ...
 
     @property
     def peer_id(self) -> str:
-        """The node that it is, or belongs to."""
+        """Node that is the subscriber, or to which the client belongs."""
 
     def push(self, envelope: Envelope) -> None:
-        """Take a message now, or keep it for later; never waits."""
+        """Receive a message now, or keep it for later. It never waits."""
 
 
 class Services(Protocol):
     """The services of one node. Every method raises `ServiceRefused`."""
 
     async def push(self, pubsub_topic: str, message: WakuMessage) -> int:
-        """Publish a message; return how many relay peers it went to.
+        """Publish a message. Return the number of relay peers that received it.
 
         Without a pubsub topic the service node derives it from the content topic.
         """
@@ -81,10 +81,10 @@ class Services(Protocol):
         """Return if a subscriber has a filter subscription."""
 
     async def subscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
-        """Push what matches to a subscriber from now on."""
+        """Push matching messages to a subscriber from now on."""
 
     async def unsubscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
-        """Push it no longer."""
+        """Stop pushing matching messages to a subscriber."""
 
     async def unsubscribe_all(self, subscriber: Subscriber) -> None:
         """End every filter subscription of a subscriber."""
@@ -101,7 +101,7 @@ class RemoteServices(Services, Protocol):
         """Return if the peer knows this node as a subscriber."""
 
     async def renew(self, criteria: Sequence[Criterion]) -> None:
-        """Have the peer push what clients want."""
+        """Ask the peer to push the messages that clients want."""
 
     async def forget(self, criteria: Sequence[Criterion]) -> None:
-        """Have the peer push no longer what no client wants; a failure is ignored."""
+        """Ask the peer to stop pushing messages that no client wants. A failure is ignored."""

@@ -1,4 +1,4 @@
-"""From content topics to the shards of the node's cluster, with nwaku's words for what has none."""
+"""Autosharding from content topics to the shards of the node's cluster, with nwaku's errors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from waku.topics import InvalidTopic, pubsub_topic_for
 __all__ = ["GENERATION", "NoShard", "Sharding"]
 
 GENERATION: Final = "Generation > 0 are not supported yet"
-"""Of a content topic that nwaku can read, and has no shard for."""
+"""Error for a readable content topic without a shard."""
 _PARTS: Final = ("generation", "application", "version", "topic-name", "encoding")
 
 
 class NoShard(ValueError):
-    """A content topic has no shard; the message is nwaku's."""
+    """A content topic has no shard. The message is nwaku's."""
 
 
 class Sharding:
@@ -26,7 +26,7 @@ class Sharding:
         self._num_shards = num_shards
 
     def pubsub_topic_of(self, content_topic: str) -> str:
-        """Return the pubsub topic on which a content topic travels.
+        """Return the pubsub topic of a content topic.
 
         Raises:
             NoShard: the content topic has another shape.

@@ -1,6 +1,6 @@
 """The archive behind Store v3: messages in SQLite, ordered by (timestamp, hash).
 
-Sources: 13/WAKU2-STORE v3, and nwaku's archive for what the text leaves open.
+Sources: 13/WAKU2-STORE v3, and nwaku's archive for questions that the text leaves open.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ DEFAULT_PAGE_SIZE: Final = 20
 MAX_PAGE_SIZE: Final = 100
 SCHEMA_VERSION: Final = 1
 TRIM_INTERVAL: Final = 256
-"""Messages between two looks at capacity and age, so that their cost does not count."""
+"""Messages between two checks of capacity and age, so that their cost does not matter."""
 TRIM_BYTES: Final = 1024 * 1024
-"""Bytes of messages after which the next look comes at the latest."""
+"""Bytes of messages after which the next check comes at the latest."""
 
 QUERY_STEPS: Final = 100_000
-"""Steps of SQLite's machine between two looks at how long a query takes: a millisecond or two."""
+"""Steps of SQLite between two checks of a query's duration: a millisecond or two."""
 QUERY_LOOKS: Final = 10
-"""Looks after which a query is given up: it has passed over some 150,000 messages."""
+"""Checks after which a query is cancelled. It has then passed about 150,000 messages."""
 
 _SCHEMA: Final = """
 CREATE TABLE message (
@@ -77,22 +77,22 @@ class ArchiveError(Exception):
 
 
 class ArchiveUnavailable(ArchiveError):
-    """The archive cannot be read or written now: a full disk, or one that fails."""
+    """The archive cannot be read or written now, because the disk is full or fails."""
 
 
 class CursorNotFound(LookupError):
-    """A page was asked for after a message that the archive does not (or no longer) hold."""
+    """The query continues after a message that the archive does not have (any more)."""
 
 
 class QueryTooLong(Exception):
-    """A query passes over too many messages that it does not want."""
+    """The query passes too many messages that do not match."""
 
 
 class Archive:
-    """A bounded store of messages; the oldest give way.
+    """Limited store of messages. The oldest are evicted.
 
-    It is used from one task at a time. A query looks at about a page of rows for each content
-    topic, however much is stored.
+    Use it from one task at a time. A query reads about one page of rows for each content topic,
+    whatever the size of the archive.
 
     Args:
         path: of the SQLite file, or `:memory:`.
@@ -150,7 +150,7 @@ class Archive:
             )
 
     def close(self) -> None:
-        """Close the file; closing again does nothing."""
+        """Close the file. A second call does nothing."""
         self._db.close()
 
     def __len__(self) -> int:
@@ -158,11 +158,11 @@ class Archive:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that messages and indexes take."""
+        """Size of messages and indexes (bytes)."""
         return (self._pragma("page_count") - self._pragma("freelist_count")) * self._page_bytes
 
     def insert(self, message_hash: bytes, pubsub_topic: str, message: WakuMessage) -> bool:
-        """Keep a message, and return whether it is new; one that is kept already stays as it is.
+        """Store a message, and return True if it is new. A stored message stays unchanged.
 
         Raises:
             ArchiveUnavailable: it is not kept.
@@ -186,17 +186,18 @@ class Archive:
         return bool(added)
 
     def check(self) -> None:
-        """Write as much as failed last, remove it again, and note in `problem` how that ended."""
+        """Try a write as large as the last failed one, remove it again, and record the result in
+        `problem`."""
         probe = (_PROBE, 0, "", "", bytes(self._failed_bytes), b"", 0, b"")
         with suppress(ArchiveUnavailable), self._writing(self._failed_bytes):
             self._db.execute(_INSERT, probe)
             self._db.execute("DELETE FROM message WHERE hash = ?", (_PROBE,))
 
     def trim(self, *, before_ns: int | None) -> None:
-        """Forget what is older than `before_ns` and what exceeds the capacity, every now and then.
+        """Evict messages older than `before_ns` or beyond the capacity, from time to time.
 
-        Called after each insertion; does nothing most of the time. What cannot be forgotten now is
-        left for the next time.
+        It is called after each insertion, and does nothing most of the time. After a failure the
+        next call tries again.
         """
         if self._until_trim > 0 and self._bytes_until_trim > 0:
             return
@@ -245,9 +246,9 @@ class Archive:
         return value
 
     def newest_ns(self, until_ns: int) -> int | None:
-        """Return the timestamp of the newest message until a time (ns since 1970).
+        """Return the timestamp of the newest message before a time (ns since 1970).
 
-        None if there is none, or the file cannot be read.
+        Return None if there is no message, or the file cannot be read.
         """
         newest = "SELECT max(timestamp) FROM message WHERE timestamp <= ?"
         with suppress(sqlite3.Error):
@@ -256,7 +257,7 @@ class Archive:
         return None
 
     def query(self, query: StoreQuery) -> StorePage:
-        """Return one page, oldest message first, whichever end the pages start from.
+        """Return one page, oldest message first, in either order of pages.
 
         Raises:
             CursorNotFound: the cursor names no message that is kept.

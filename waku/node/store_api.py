@@ -1,4 +1,4 @@
-"""`/store/v3`: asking the node's own Store, or that of a peer (13/WAKU2-STORE)."""
+"""`/store/v3`: queries to the node's own Store or to that of a peer (13/WAKU2-STORE)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
 
 
 class BadParameter(ValueError):
-    """A parameter cannot be read; the message is nwaku's."""
+    """A parameter cannot be read. The message is nwaku's."""
 
 
 async def messages(node: ServedNode, request: Request) -> Response:
@@ -59,7 +59,7 @@ async def messages(node: ServedNode, request: Request) -> Response:
 
 
 async def legacy_messages(node: ServedNode, request: Request) -> Response:
-    """GET /store/v1/messages: as on nwaku, the legacy store is not mounted."""
+    """GET /store/v1/messages. The legacy store is not mounted, as on nwaku."""
     return Response.text(412, NO_SERVICE)
 
 

@@ -1,4 +1,5 @@
-"""Store resume, as nwaku calls it: a node that was away asks a peer's Store for what it missed."""
+"""Store resume (nwaku's name): after an absence, a node fetches missed messages from a peer's
+Store."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ __all__ = ["StoreResume"]
 
 NS_PER_S: Final = 1_000_000_000
 LOOK_BACK_NS: Final = 6 * 3600 * NS_PER_S
-"""Longest time that is asked for."""
+"""Longest time span of a query."""
 FIRST_LOOK_BACK_NS: Final = 3600 * NS_PER_S
-"""The same with an empty Store."""
+"""Longest time span of a query if the own Store is empty."""
 OVERLAP_NS: Final = 30 * NS_PER_S
-"""Messages may be on their way when a connection breaks, and clocks differ."""
+"""Margin for messages on their way when a connection breaks, and for clock differences."""
 MAX_PAGES: Final = 100
 SECOND_LOOK_S: Final = 10.0
-"""The peer may have been away as well, and have asked its own peers meanwhile."""
+"""Margin for a peer that was away as well and queried its own peers meanwhile."""
 
 _log = logging.getLogger("waku.node.store")
 
@@ -38,10 +39,10 @@ class _Keeper(Protocol):
 
 
 class StoreResume:
-    """Fetches once what passed while the node had no peer.
+    """Fetches once the messages that passed while the node had no peer.
 
-    At the first contact messages go to the node's Store alone: to clients they are history. Later
-    clients get those that are new to the Store.
+    At the first contact messages go only to the node's Store, because for clients they are history.
+    Later, clients receive the messages that are new to the Store.
 
     Args:
         node: keeps the messages.
@@ -63,7 +64,8 @@ class StoreResume:
             self._since_ns = self._node.options.now_ns()
 
     async def fetch(self, services: Services) -> None:
-        """Ask a peer's Store, unless another one has answered; a failure leaves it to the next."""
+        """Query a peer's Store, unless another one has answered. After a failure the next peer is
+        queried."""
         async with self._turn:
             since_ns, self._since_ns = self._since_ns, None  # a new gap may begin meanwhile
             if since_ns is None:

@@ -1,4 +1,4 @@
-"""Asking peers: several at once where one is not enough, and others where one fails."""
+"""Requests to peers: to several at once if one is not enough, and to others if one fails."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from .service_peer import ServicePeer
 __all__ = ["Asker"]
 
 BEHIND_S: Final = 10.0
-"""How long a slower peer may take for what another one has taken. Then its queue is too long."""
+"""Extra time for slower peers after another one has accepted the message. A slower peer's queue
+counts as too long."""
 
 _Answer = TypeVar("_Answer")
 
 
 class Asker:
-    """Carries requests to the peers that a keeper has."""
+    """Sends requests to the peers that a keeper has connected."""
 
     def __init__(self, keeper: Keeper, tasks: TaskGroup) -> None:
         self._keeper = keeper
@@ -43,8 +44,8 @@ class Asker:
     ) -> tuple[Entry, _Answer] | None:
         """Ask `count` peers at once, then others, until one answers. Return the first answer.
 
-        `first` is asked alone before others, if it is connected. None: no peer is left but those
-        that `besides` names.
+        `first` is asked alone before others, if it is connected. Return None if no peer is left
+        except those in `besides`.
 
         Raises:
             WakuError: no peer can be asked, a peer says that the request is wrong, or all failed.

@@ -5,8 +5,8 @@
         async with client.subscribe(pubsub_topic, [content_topic]) as messages:
             async for pushed in messages: …
 
-It keeps several peers, each chosen by what it serves and for which shards, and replaces those that
-die. Subscriptions are registered anew then.
+It keeps several peers, chosen by their services and shards, and replaces peers that fail. It then
+renews the subscriptions.
 """
 
 from __future__ import annotations
@@ -74,21 +74,22 @@ __all__ = ["MAX_REDUNDANCY", "LightClient"]
 
 MAX_REDUNDANCY: Final = 8
 STORES: Final = 3
-"""Stores that are asked for a message before it counts as missing."""
+"""Number of Stores that are queried for a message before it counts as missing."""
 UNREGISTER_S: Final = 1.0
-"""So long the end of a subscription waits for peers. They forget it without that, too."""
+"""Time that the end of a subscription waits for peers. A peer removes the subscription without it,
+too."""
 MAX_REFUSED: Final = 20
-"""Pushes of one connection that cannot be read, before it is closed."""
+"""Unreadable pushes of one connection before it is closed."""
 PATIENCE_S: Final = 180.0
 """Wait of a new subscription while a peer answers 429. nwaku serves 30 filter requests a minute."""
 MAX_CURSORS: Final = 64
-"""Cursors whose Store is remembered."""
+"""Number of cursors whose Store is remembered."""
 
 
 class LightClient:
-    """Light push, filter and Store with service peers.
+    """Client of light push, filter and Store at service peers.
 
-    An asynchronous context manager. Nothing is dialled before the first request.
+    An asynchronous context manager. It dials no peer before the first request.
     """
 
     def __init__(
@@ -210,7 +211,7 @@ class LightClient:
         await self._stack.aclose()  # the block's exception goes on as it is
 
     async def connect(self) -> ServicePeer:
-        """Return a connected service peer, and dial if needed.
+        """Return a connected service peer. Dial one if needed.
 
         Raises:
             NodeUnreachable: no peer answers. The message names the last reason.
@@ -222,10 +223,10 @@ class LightClient:
     async def light_push(
         self, message: WakuMessage, pubsub_topic: str, *, urgent: bool = True
     ) -> LightPushAnswer:
-        """Publish a message through `redundancy` peers. Return when the first has taken it.
+        """Publish a message through `redundancy` peers. Return when the first has accepted it.
 
-        Peers that fail are replaced by others, as far as they are connected. A peer has 100 kB and
-        8 messages on their way at a time. What is not `urgent` lets others go first.
+        Connected peers replace those that fail. At most 100 kB and 8 messages are on their way to a
+        peer at a time. A message that is not `urgent` lets others go first.
 
         Raises:
             RlnProofRequired: the network takes messages with a proof only.
@@ -260,10 +261,10 @@ class LightClient:
     async def subscribe(
         self, pubsub_topic: str, content_topics: Sequence[str]
     ) -> AsyncIterator[MemoryObjectReceiveStream[Pushed]]:
-        """Have at least two peers push messages. Iterate over `Pushed`, each message once.
+        """Ask at least two peers to push messages. Iterate over `Pushed`, each message once.
 
-        What passes while no peer is connected must be asked of Store (`SubscriptionRenewed`). If
-        no peer takes the subscription and one answers 429, peers are asked for three minutes.
+        Query Store for messages that pass while no peer is connected (`SubscriptionRenewed`). If no
+        peer accepts the subscription and one answers 429, peers are asked for three minutes.
 
         Raises:
             ValueError: no content topic, or more than 100.
@@ -294,7 +295,7 @@ class LightClient:
                     await self._subscriptions.unregister(subscription, known)
 
     async def store(self, query: StoreQuery) -> StorePage:
-        """Return one page of a Store. Stores are asked in turn, for further pages the same one.
+        """Return one page of a Store. Stores are queried in turn, further pages at the same Store.
 
         Raises:
             CursorExpired: start again without a cursor.
@@ -320,7 +321,7 @@ class LightClient:
     def store_all(
         self, query: StoreQuery, *, max_pages: int = MAX_PAGES
     ) -> AsyncGenerator[StoreEntry, None]:
-        """Yield the entries of all pages, each message once. A lost cursor starts again.
+        """Yield the entries of all pages, each message once. After a lost cursor it starts again.
 
         Raises:
             PageLimitReached: `max_pages` pages and no end.
@@ -329,9 +330,10 @@ class LightClient:
         return all_entries(self.store, query, max_pages=max_pages, call="store_all")
 
     async def store_by_hash(self, hashes: Sequence[bytes]) -> list[StoreEntry]:
-        """Return what the Stores have of these messages. What one lacks is asked of the next.
+        """Return these messages as far as the Stores have them. The next Store is asked for the
+        missing ones.
 
-        Messages that do not have the hash they are filed under are left out.
+        Messages whose hash differs from the requested one are left out.
 
         Raises:
             WakuError: as `store`, where no Store answers.
@@ -378,11 +380,11 @@ class LightClient:
         return entry, {digest: true[digest] for digest in hashes if digest in true}
 
     def renew(self) -> None:
-        """Register every subscription anew: what should have come did not."""
+        """Renew every subscription, because expected messages did not come."""
         self._keeper.renew()
 
     async def ping(self) -> float:
-        """Measure a round trip to a peer, in seconds.
+        """Measure a round trip to a peer (s).
 
         Raises:
             NodeUnreachable: no answer in time.

@@ -1,6 +1,6 @@
-"""Waku's protobuf messages, from and to the values of `waku.models`.
+"""Conversion of Waku's protobuf messages to and from the values of `waku.models`.
 
-What a peer wrote is checked here: every decoder raises `InvalidInput` and nothing else.
+Data of a peer is checked here. Every decoder raises `InvalidInput` and nothing else.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 FilterRequest = pb.FilterSubscribeRequest.FilterSubscribeType
-"""What a filter request asks for: `SUBSCRIBE`, `UNSUBSCRIBE_ALL`, …"""
+"""Kind of a filter request: `SUBSCRIBE`, `UNSUBSCRIBE_ALL`, …"""
 
 OK: Final = 200
 MAX_SHARDS: Final = 65_536
@@ -54,33 +54,33 @@ _M = TypeVar("_M", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The network that a peer belongs to (66/WAKU2-METADATA)."""
+    """Network that a peer belongs to (66/WAKU2-METADATA)."""
 
     cluster_id: int | None
-    """None where the peer names none."""
+    """Cluster of the peer. None if the peer names none."""
     shards: frozenset[int] = frozenset()
-    """Empty where the peer names none, as js-waku does."""
+    """Shards of the peer. Empty if the peer names no shards, as js-waku does."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseStatus:
-    """The status of a request, in the protocol's numbers, which resemble those of HTTP."""
+    """Status of a request. The numbers resemble those of HTTP."""
 
     request_id: str
     status: int
     text: str = ""
     relay_peer_count: int = 0
-    """Of light push v3: relay peers that the message was passed to."""
+    """Number of relay peers that received the message (light push v3)."""
 
     def is_for(self, request_id: str) -> bool:
-        """Return True if this answers the request. nwaku refuses without its id (T16), or as "N/A"
-        what it did not decode."""
+        """Return True if this answers the request. nwaku sometimes refuses without the request's id
+        (T16). Its id is "N/A" if it could not decode the request."""
         refused = self.status != OK and self.request_id in ("", "N/A")
         return self.request_id == request_id or refused
 
 
 def encode_metadata(metadata: Metadata) -> bytes:
-    """Write the shards in both notations: readers know one or the other (T12)."""
+    """Encode the shards in both notations, because readers know one or the other (T12)."""
     shards = sorted(metadata.shards)
     return pb.Metadata(
         cluster_id=metadata.cluster_id, shards=shards, shards_packed=shards
@@ -104,14 +104,14 @@ def decode_metadata(data: bytes) -> Metadata:
 def encode_light_push(
     request_id: str, message: WakuMessage, pubsub_topic: str | None = None
 ) -> bytes:
-    """A request of light push v3."""
+    """Encode a request of light push v3."""
     return pb.LightpushRequest(
         request_id=request_id, pubsub_topic=pubsub_topic, message=to_proto(message)
     ).SerializeToString()
 
 
 def encode_light_push_2(request_id: str, message: WakuMessage, pubsub_topic: str) -> bytes:
-    """A request of light push v2."""
+    """Encode a request of light push v2."""
     request = pb.PushRequest(pubsub_topic=pubsub_topic, message=to_proto(message))
     return pb.PushRPC(request_id=request_id, request=request).SerializeToString()
 
@@ -122,7 +122,7 @@ def encode_filter_request(
     pubsub_topic: str | None = None,
     content_topics: Sequence[str] = (),
 ) -> bytes:
-    """A request of filter v2. A ping and `UNSUBSCRIBE_ALL` name no topics."""
+    """Encode a request of filter v2. A ping and `UNSUBSCRIBE_ALL` name no topics."""
     return pb.FilterSubscribeRequest(
         request_id=request_id,
         filter_subscribe_type=kind,
@@ -132,7 +132,7 @@ def encode_filter_request(
 
 
 def decode_answer(data: bytes) -> ResponseStatus:
-    """Read an answer of light push v3 or of filter, whose fields are the same.
+    """Read an answer of light push v3 or of filter. Both have the same fields.
 
     Raises:
         InvalidInput: not an answer.
@@ -169,7 +169,7 @@ def decode_push(data: bytes) -> tuple[str | None, WakuMessage]:
 
 
 def encode_store_query(request_id: str, query: StoreQuery) -> bytes:
-    """A request of Store v3. Absent times and 0 are the same to every peer (T16)."""
+    """Encode a request of Store v3. Every peer treats absent times and 0 alike (T16)."""
     return pb.StoreQueryRequest(
         request_id=request_id,
         include_data=query.include_data,
@@ -185,7 +185,7 @@ def encode_store_query(request_id: str, query: StoreQuery) -> bytes:
 
 
 def decode_store_answer(data: bytes) -> tuple[ResponseStatus, StorePage]:
-    """Read an answer of Store v3: its status, and the page, empty where the status is bad.
+    """Read an answer of Store v3: its status and the page. The page is empty after an error status.
 
     Raises:
         InvalidInput: no answer, a hash or cursor that is not 32 bytes, or too many messages.
@@ -205,14 +205,14 @@ def decode_store_answer(data: bytes) -> tuple[ResponseStatus, StorePage]:
 
 
 def encode_peer_exchange_query(count: int) -> bytes:
-    """A request for so many node records."""
+    """Encode a request for the given number of node records."""
     return pb.PeerExchangeRpc(query=pb.PeerExchangeQuery(num_peers=count)).SerializeToString()
 
 
 def decode_peer_exchange_answer(data: bytes) -> tuple[ResponseStatus, list[bytes]]:
-    """Read an answer of peer exchange: its status, and node records, which are not checked here.
+    """Read an answer of peer exchange: its status, and node records without checking them.
 
-    Nodes before 2025 send no status. What they send counts as 200.
+    Nodes before 2025 send no status. Their answers count as 200.
 
     Raises:
         InvalidInput: no answer, or more records than a peer sends.
@@ -244,12 +244,12 @@ def _hash(data: bytes) -> bytes:
 
 
 def encode_message(message: WakuMessage) -> bytes:
-    """A Waku message alone, as relay carries it."""
+    """Encode a Waku message alone, as relay carries it."""
     return to_proto(message).SerializeToString()
 
 
 def decode_message(data: bytes) -> WakuMessage:
-    """Read a Waku message.
+    """Read an encoded Waku message.
 
     Raises:
         InvalidInput: it is none.
@@ -258,7 +258,7 @@ def decode_message(data: bytes) -> WakuMessage:
 
 
 def to_proto(message: WakuMessage) -> pb.WakuMessage:
-    """Optional fields are left out where they are empty, as js-waku and go-waku do."""
+    """Leave empty optional fields out, as js-waku and go-waku do."""
     return pb.WakuMessage(
         payload=message.payload,
         content_topic=message.content_topic,
@@ -271,7 +271,7 @@ def to_proto(message: WakuMessage) -> pb.WakuMessage:
 
 
 def from_proto(message: pb.WakuMessage) -> WakuMessage:
-    """Read a message. Every value that protobuf can carry is one of ours."""
+    """Read a message. Every value that protobuf can carry is valid."""
     return WakuMessage(
         payload=message.payload,
         content_topic=message.content_topic,
@@ -284,7 +284,7 @@ def from_proto(message: pb.WakuMessage) -> WakuMessage:
 
 
 def parse(kind: type[_M], data: bytes) -> _M:
-    """Read a protobuf message.
+    """Read a protobuf message of the given type.
 
     Raises:
         InvalidInput: the bytes are no such message.

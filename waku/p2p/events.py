@@ -1,4 +1,4 @@
-"""What a light client reports while it works: `on_event` is called with each."""
+"""Events that a light client reports to `on_event`."""
 
 from __future__ import annotations
 

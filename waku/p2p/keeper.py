@@ -1,6 +1,6 @@
-"""Keeps a client connected: enough peers for each service, alive, and replaced when they die.
+"""Keeper of a client's connections: enough living peers for each service, with replacements.
 
-Nothing is dialled before the first request. One task dials. Requests wait for what it finds.
+It dials no peer before the first request. One task dials, and requests wait for its results.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ __all__ = ["Keeper"]
 
 MAX_CONNECTED: Final = 10
 AT_ONCE: Final = 4
-"""Dials at the same time."""
+"""Number of dials at a time."""
 STEADY_MS: Final = 10_000
-"""A connection that ends sooner counts as a dial that failed, or two peers could dial for ever."""
+"""Minimum duration of a connection. A shorter one counts as a failed dial, because otherwise two
+peers could dial each other forever."""
 IDLE_ROUND_MS: Final = 60_000
-"""While peers are lacking, others are asked for them so often."""
+"""Interval in which peers are asked for other peers while some are lacking."""
 MAX_HEARD: Final = 64
 
 Chosen = tuple[Entry, ServicePeer]
@@ -121,8 +122,8 @@ class Keeper:
     async def serving(
         self, role: Role | None, count: int, *, besides: Collection[Entry] = ()
     ) -> list[Chosen]:
-        """Return peers to ask, at least one. None where all were tried that `besides` names, and no
-        other is being dialled.
+        """Return at least one peer to ask. Return None if all were tried that `besides` names, and
+        no other is being dialled.
 
         Raises:
             WakuError: no peer can be asked. The error says why.
@@ -147,11 +148,11 @@ class Keeper:
         return [(entry, self.peers[entry]) for entry in found]
 
     def answered(self, entry: Entry, role: Role) -> None:
-        """A request was answered as it should."""
+        """Note that a request was answered."""
         self._book.answered(entry, role)
 
     def refused(self, entry: Entry, role: Role, error: WakuError) -> None:
-        """A request failed: leave the peer in peace, or see whether it lives."""
+        """Note that a request failed. Pause the peer, or check that it lives."""
         if pause_ms := self._book.refused(entry, role, error, now_ms()):
             self._on_event(PeerPaused(entry.peer_id, role, pause_ms, str(error)))
         if pause_ms or isinstance(error, errors.EndpointMissing):
@@ -163,7 +164,7 @@ class Keeper:
             self._tasks.start_soon(self._check_once, entry, peer)
 
     async def rested(self, role: Role) -> None:
-        """Wait until a peer that refused may be asked again, or peers change."""
+        """Wait until a refusing peer may be asked again, or the peers change."""
         changed, ends_ms = self._changed, self._book.pause_ends_ms(role, now_ms())
         with anyio.move_on_after(max(0, (ends_ms or 0) - now_ms()) / 1000):
             await changed.wait()
@@ -173,7 +174,7 @@ class Keeper:
         self._wake.set()
 
     def heard(self, peer_id: PeerId, metadata: Metadata) -> None:
-        """A peer named its network when it asked for ours."""
+        """Note that a peer named its network in answer to our metadata request."""
         self._heard[peer_id] = metadata
         while len(self._heard) > MAX_HEARD:
             self._heard.popitem(last=False)

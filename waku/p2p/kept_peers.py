@@ -1,6 +1,6 @@
-"""Peers that one stays connected to: named ones always, found ones as many as a mesh wants.
+"""Peers with lasting connections: the named ones always, and as many found ones as a mesh needs.
 
-Peers that dialled us are served alike, as long as they stay.
+Peers that dialled us are served in the same way while they stay.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = ["KeptPeers"]
 TIMEOUT_MS: Final = 10_000
 FIRST_REST_MS: Final = 1_000
 STEADY_MS: Final = 10_000
-"""A connection that ends sooner counts as a dial that failed."""
+"""Minimum duration of a connection. A shorter one counts as a failed dial."""
 KEEP_ALIVE_MS: Final = 60_000
 WANTED: Final = 6
-"""Found peers that are kept connected: D of gossipsub."""
+"""Number of found peers that stay connected: D of gossipsub."""
 IDLE_LOOK_MS: Final = 60_000
-"""While found peers are lacking, connected ones are asked for others so often."""
+"""Interval in which connected peers are asked for others while found peers are lacking."""
 
 
 @dataclass(eq=False, slots=True)
@@ -56,7 +56,7 @@ class _Candidate:
 
 
 class KeptPeers:
-    """Keeps a host connected. `run` is its task."""
+    """Keeps the connections of a host. `run` is its task."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class KeptPeers:
         self._tasks: TaskGroup | None = None
 
     def add_record(self, record: NodeRecord) -> bool:
-        """Note a peer that was found. Return whether it is new.
+        """Note a found peer. Return True if it is new.
 
         Raises:
             WrongNetwork: another cluster, or none of our shards.
@@ -145,7 +145,7 @@ class KeptPeers:
             await anyio.Event().wait()  # others are named and accepted later
 
     async def connect(self, text: str, *, stay: bool = True) -> None:
-        """Connect to one more peer now. `stay` dials it again whenever the connection ends.
+        """Connect to one more peer now. With `stay`, dial it again whenever the connection ends.
 
         Raises:
             InvalidInput: the address cannot be dialled.
@@ -161,7 +161,7 @@ class KeptPeers:
             self._tasks.start_soon(self._keep, candidate)
 
     def keep(self, text: str) -> None:
-        """Connect to one more peer as soon as it answers, and whenever it comes back.
+        """Connect to one more peer as soon as it answers, and whenever it returns.
 
         Raises:
             InvalidInput: the address cannot be dialled.
@@ -172,14 +172,14 @@ class KeptPeers:
             self._tasks.start_soon(self._keep, candidate)
 
     def hurry(self, peer_id: PeerId) -> None:
-        """Dial a named peer that is away without waiting for the rest of its pause."""
+        """Dial an absent named peer without waiting for the rest of its pause."""
         for candidate in self._named:
             if candidate.peer_id == peer_id:
                 candidate.hurry.set()
 
     def accepted(self, link: Link) -> None:
-        """Serve a peer that dialled us, until its connection is over. One of another network is
-        left alone."""
+        """Serve a peer that dialled us until its connection is over. Ignore a peer of another
+        network."""
         if self._tasks is not None:
             self._tasks.start_soon(self._greet_accepted, link)
 

@@ -26,9 +26,9 @@ from waku.libp2p.varint import prefixed
 __all__ = ["Meshes"]
 
 BURST: Final = 16
-"""Messages that may leave at once: go-libp2p queues 32 for each peer, and drops the rest."""
+"""Messages that may leave at once. go-libp2p queues 32 for each peer and drops the rest."""
 SEND_S: Final = 30.0
-"""So long a peer may take for what is sent to it. Then its connection is closed."""
+"""Time limit of a peer for reading sent data. Its connection is then closed."""
 
 
 class _Sender:
@@ -49,7 +49,7 @@ class _Sender:
 
 
 class Meshes:
-    """One router, and the streams to its peers. `run` is its task."""
+    """Gossip router with the streams to its peers. `run` is its task."""
 
     def __init__(
         self,
@@ -76,14 +76,14 @@ class Meshes:
         self._tasks: TaskGroup | None = None
 
     def join(self, topic: str) -> None:
-        """Take part in a topic."""
+        """Join the mesh of a topic."""
         self._topics.add(topic)
         if self._router is not None:
             self._router.subscribe(topic)
             self._review(self._router)
 
     def leave(self, topic: str) -> None:
-        """Take part in a topic no longer."""
+        """Leave the mesh of a topic."""
         self._topics.discard(topic)
         if self._router is not None:
             self._router.unsubscribe(topic, now_ms())
@@ -91,7 +91,7 @@ class Meshes:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics of which it takes part in the meshes."""
+        """Topics whose meshes this node has joined."""
         return frozenset(self._topics)
 
     def subscribers(self, topic: str) -> list[PeerId]:
@@ -103,7 +103,7 @@ class Meshes:
         return [] if self._router is None else _ids(self._router.mesh(topic))
 
     async def met_some(self) -> None:
-        """Wait until some peer has said which topics it takes."""
+        """Wait until a peer has announced its topics."""
         while self._router is None or not self._router.has_subscribers:
             await self._next_change()
 
@@ -131,7 +131,8 @@ class Meshes:
                     sender.wake.set()
 
     def meet(self, link: Carrier) -> None:
-        """Speak with a peer until its last connection ends. Again does nothing."""
+        """Exchange messages with a peer until its last connection ends. A second call for the peer
+        does nothing."""
         if self._router is None or self._tasks is None:
             return
         sender = self._senders.get(link.peer_id)
@@ -143,7 +144,7 @@ class Meshes:
             sender.links.append(link)
 
     def take(self, link: Carrier, data: bytes) -> None:
-        """Take an RPC of a peer, which may speak first (T15).
+        """Receive an RPC of a peer, which may send first (T15).
 
         Raises:
             InvalidInput: it cannot be read.
@@ -159,16 +160,16 @@ class Meshes:
         self._review(self._router)
 
     def refuse(self, link: Carrier, error: Libp2pError) -> None:
-        """Count an RPC that was not read as a fault of its peer."""
+        """Count an unreadable RPC as a fault of its peer."""
         self.meet(link)
         if self._router is not None:
             self._router.misbehaved(link.peer_id, f"an RPC that cannot be read: {error}")
             self._review(self._router)
 
     async def publish(self, topic: str, data: bytes) -> int:
-        """Send a message to the topic's peers, in turn. Return how many there are.
+        """Send a message to the topic's peers in turn. Return their number.
 
-        It waits for a peer, and while each is slow.
+        It waits until a peer is there, and while every peer is slow.
         """
         router = self._router
         assert router is not None, "meshes publish while they `run`"

@@ -1,6 +1,6 @@
-"""Noticing that the machine slept, or that its address changed.
+"""Detection of sleep of the machine, and of changes of its address.
 
-Connections are dead then without a word: nothing was sent when the other side gave them up.
+Connections are then dead without notice, because nothing was sent when the other side closed them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 __all__ = ["LOOK_S", "NetworkInterfaces", "local_address"]
 
 LOOK_S: Final = 5.0
-"""Interval of looks."""
+"""Interval between two checks (s)."""
 SLEPT_S: Final = 20.0
-"""A look that comes so much too late follows a sleep. A busy machine is late by less."""
+"""Lateness of a check that means sleep. A busy machine is late by less."""
 
 _SOMEWHERE: Final = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 """Addresses without an owner (RFC 5737, RFC 3849). No packet is sent there."""
@@ -23,17 +23,17 @@ _PORT: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class NetworkInterfaces:
-    """What was seen at one look."""
+    """Clocks and addresses at the time of one check."""
 
     monotonic_s: float
-    """Stands still while Linux and macOS sleep."""
+    """Clock that stands still while Linux and macOS sleep."""
     wall_s: float
-    """Goes on while the machine sleeps."""
+    """Clock that goes on while the machine sleeps."""
     address: str
-    """Own addresses towards the world, of IPv4 and IPv6. Empty where there is no way out."""
+    """Own addresses of outgoing connections, IPv4 and IPv6. Empty without a route."""
 
     def change_since(self, before: NetworkInterfaces) -> str | None:
-        """Say what happened since an earlier look. None if nothing did."""
+        """Describe what happened since an earlier check, or return None."""
         passed_s = max(self.monotonic_s - before.monotonic_s, self.wall_s - before.wall_s)
         if passed_s > LOOK_S + SLEPT_S:
             return f"the machine slept for about {passed_s:.0f} s"
@@ -45,7 +45,8 @@ class NetworkInterfaces:
 
 
 def local_address() -> str:
-    """The addresses that connections leave from, by the routing table. No packet is sent."""
+    """Return the addresses of outgoing connections by the routing table, without sending a
+    packet."""
     return " and ".join(filter(None, (_address_towards(*each) for each in _SOMEWHERE)))
 
 

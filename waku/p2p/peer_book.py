@@ -1,6 +1,6 @@
-"""Known service peers: which to dial, which to ask, and which must be left in peace for a while.
+"""Known service peers, and the decision which of them to dial, ask or leave in peace.
 
-Without I/O and without a clock: times come in.
+It has no I/O and no clock. Times are arguments.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .protocols import ROLE_PROTOCOLS, Role
 __all__ = ["Entry", "PeerBook", "check_record", "dialled_addresses"]
 
 MAX_ENTRIES: Final = 500
-"""Peers known at once. Of those that were found, the one that failed most gives way."""
+"""Maximum number of known peers. The found peer with the most failures is evicted."""
 MAX_ADDRESSES: Final = 8
 FIRST_REST_MS: Final = 1_000
 LONGEST_REST_MS: Final = 60_000
-"""Between dials of a peer that does not answer: 1, 2, 4 … 60 s."""
+"""Pauses between dials of a peer that does not answer: 1, 2, 4 … 60 s."""
 MISFIT_REST_MS: Final = 10 * 60_000
-"""A peer of another network, or without any service: it may be set up anew."""
+"""Pause of a peer of another network or without services, because its setup may change."""
 EPOCH_PAUSE_MS: Final = 30_000
 """First pause after 504. The longest is an epoch of The Waku Network."""
 LONGEST_PAUSE_MS: Final = 60_000
@@ -60,27 +60,28 @@ class _Pause:
 
 @dataclass(eq=False, slots=True)
 class Entry:
-    """One service peer, connected or not."""
+    """Service peer, connected or not."""
 
     addresses: tuple[Multiaddr, ...]
     peer_id: PeerId | None
     roles: frozenset[Role] | None
-    """What it serves by its record, or once connected by its own word. None: unknown."""
+    """Services by the peer's record, or by its own report once connected. None if unknown."""
     is_configured: bool
     is_connected: bool = False
     is_dialling: bool = False
     failures: int = 0
     rest_until_ms: int = 0
     failure: WakuError | None = None
-    """Why it could not be used the last time."""
+    """Reason why the peer could not be used the last time."""
     order: int = 0
-    """Found peers are dialled in a random order, so that not all clients take the same."""
+    """Random number that orders dials, so that not all clients choose the same peers."""
     pauses: dict[Role, _Pause] = field(default_factory=dict)
     deaf: dict[str, str] = field(default_factory=dict)
-    """Shards on which it pushes nothing though it should, and why we think so."""
+    """Shards on which the peer pushes nothing although it should, with the evidence."""
 
     def is_deaf_for(self, role: Role) -> bool:
-        """Return True if it counts as not serving this: what passes does not reach it."""
+        """Return True if the peer counts as not serving a shard, because it gets no messages
+        there."""
         return bool(self.deaf) and role is not Role.LIGHT_PUSH
 
 
@@ -109,11 +110,11 @@ class PeerBook:
         return [entry for entry in self._entries.values() if entry.is_connected]
 
     def add_address(self, address: Multiaddr) -> None:
-        """Add a peer that the application named, or one more address of it."""
+        """Add a peer that the application named, or another address of it."""
         self._add((address,), address.peer_id, None, is_configured=True)
 
     def add_record(self, record: NodeRecord, *, is_configured: bool = False) -> bool:
-        """Add a peer that was found. Return whether it is new.
+        """Add a found peer. Return True if it is new.
 
         Raises:
             WrongNetwork: another cluster, or none of our shards.
@@ -129,7 +130,7 @@ class PeerBook:
     # Dialling
 
     def lacking(self, wanted: Mapping[Role, int]) -> set[Role]:
-        """The services that fewer peers offer than wanted."""
+        """Return the services that fewer peers offer than wanted."""
         return {role for role, count in wanted.items() if len(self.serving(role)) < count}
 
     def to_dial(
@@ -140,7 +141,8 @@ class PeerBook:
         *,
         besides: Collection[Entry] = (),
     ) -> list[Entry]:
-        """Peers that may offer some of these services: named ones first, then by failures."""
+        """Return peers that may offer some of these services: named ones first, then by
+        failures."""
         fit = [
             entry
             for entry in self._entries.values()
@@ -152,16 +154,16 @@ class PeerBook:
         return fit[: max(0, count)]
 
     def next_dial_ms(self, roles: Collection[Role]) -> int | None:
-        """When the next peer that may help has rested. None if none is known."""
+        """Return the time when the next useful peer may be dialled, or None."""
         return min(
             (e.rest_until_ms for e in self._entries.values() if self._may_help(e, roles)),
             default=None,
         )
 
     def connect(self, entry: Entry, peer_id: PeerId, protocols: Collection[str]) -> Entry | None:
-        """Note a connection. Return the peer's entry, None if it was connected already.
+        """Note a connection. Return the peer's entry, or None if it was already connected.
 
-        An address that names no peer may lead to one that is known by its id.
+        An address without a peer id may lead to a peer that is known by its id.
         """
         entry.is_dialling = False
         other = self._entries.get(peer_id)
@@ -182,7 +184,7 @@ class PeerBook:
         return entry
 
     def fail(self, entry: Entry, error: WakuError, now_ms: int) -> None:
-        """Note a dial that failed, or a peer that does not fit."""
+        """Note a failed dial, or a peer that does not fit."""
         entry.is_connected = entry.is_dialling = False
         entry.failure = error
         # A node that has just started may listen before it serves: asked again soon, ever later.
@@ -194,13 +196,13 @@ class PeerBook:
         entry.failures += 1
 
     def lose(self, entry: Entry, error: WakuError) -> None:
-        """Note that a connection ended that lasted: it is dialled again at once."""
+        """Note that a lasting connection ended. The peer is dialled again at once."""
         entry.is_connected = False
         entry.failure = error
         entry.failures = entry.rest_until_ms = 0
 
     def wake_all(self) -> None:
-        """Let every peer be dialled at once: the network is another one."""
+        """Let every peer be dialled at once, because the network has changed."""
         for entry in self._entries.values():
             if not isinstance(entry.failure, WrongNetwork | EndpointMissing):
                 entry.rest_until_ms = 0
@@ -219,10 +221,10 @@ class PeerBook:
     def choose(
         self, role: Role | None, count: int, now_ms: int, *, besides: Collection[Entry] = ()
     ) -> list[Entry]:
-        """Peers to ask: in turn, those without a pause first and deaf ones last. None that asked to
-        be left alone.
+        """Return peers to ask in turn: those without a pause first, deaf ones last, and none that
+        asked for a pause.
 
-        Without a role any connected peer will do.
+        Without a role, any connected peer is possible.
         """
         fit: list[tuple[int, Entry]] = []
         for entry in self.connected if role is None else self._offering(role):
@@ -237,7 +239,7 @@ class PeerBook:
         return [entry for _, entry in sorted(fit, key=lambda item: item[0])[:count]]
 
     def refused(self, entry: Entry, role: Role, error: WakuError, now_ms: int) -> int:
-        """Note a request that failed. Return the pause that follows, in ms, 0 for none."""
+        """Note a failed request. Return the pause that follows (ms, 0 for none)."""
         before = entry.pauses.get(role)
         match error:
             case RateLimited():
@@ -258,12 +260,12 @@ class PeerBook:
         return wait_ms
 
     def answered(self, entry: Entry, role: Role) -> None:
-        """Note a request that was answered as it should."""
+        """Note a request that was answered."""
         if entry.pauses:
             entry.pauses.pop(role, None)
 
     def pause_error(self, role: Role, now_ms: int) -> WakuError | None:
-        """The refusal that keeps us from asking any peer. None if none refused."""
+        """Return the refusal because of which no peer can be asked, or None."""
         first = self._first_pause(role, now_ms)
         if first is None:
             return None
@@ -272,12 +274,12 @@ class PeerBook:
         return type(first.error)(first.error.call, status=first.error.status, detail=detail)
 
     def pause_ends_ms(self, role: Role, now_ms: int) -> int | None:
-        """Return when the next pause of a peer ends. None if no peer pauses."""
+        """Return the time when the next pause of a peer ends, or None."""
         first = self._first_pause(role, now_ms)
         return None if first is None else first.until_ms
 
     def is_limited(self, role: Role) -> bool:
-        """True if a peer answered 429 last."""
+        """Return True if a peer answered 429 last."""
         pauses = (entry.pauses.get(role) for entry in self._offering(role))
         return any(pause and isinstance(pause.error, RateLimited) for pause in pauses)
 
@@ -290,7 +292,8 @@ class PeerBook:
         return min(pauses, key=lambda pause: pause.until_ms, default=None)
 
     def failure(self) -> WakuError | None:
-        """Why there is no peer: the misfit that was met last, or else any other reason."""
+        """Return the reason for the lack of a peer: the last misfit if there was one, otherwise any
+        reason."""
         failures = [e.failure for e in self._entries.values() if e.failure is not None]
         misfits = [error for error in failures if isinstance(error, WrongNetwork)]
         return (misfits or failures or [None])[-1]
@@ -333,7 +336,7 @@ class PeerBook:
 
 
 def check_record(record: NodeRecord, own: Metadata) -> None:
-    """Do nothing for a record of our network.
+    """Do nothing if a record belongs to our network.
 
     Raises:
         WrongNetwork: another cluster, or none of our shards.

@@ -29,7 +29,7 @@ PEER_EXCHANGE: Final = "/vac/waku/peer-exchange/2.0.0-alpha1"
 
 
 class Role(Enum):
-    """What a client asks of a service peer."""
+    """Service that a client asks a service peer for."""
 
     LIGHT_PUSH = "light push"
     FILTER = "filter"
@@ -41,23 +41,23 @@ ROLE_PROTOCOLS: Final = {
     Role.FILTER: frozenset({FILTER_SUBSCRIBE}),
     Role.STORE: frozenset({STORE_3}),
 }
-"""The protocols by one of which a peer serves a role."""
+"""Protocols by which a peer serves a role. One of them is enough."""
 
 MAX_MESSAGE_BYTES: Final = 150 * 1024
-"""The limit of nwaku and go-waku unless configured, on the encoded message."""
+"""Default limit of an encoded message in nwaku and go-waku."""
 OVERHEAD_BYTES: Final = 64 * 1024
-"""For what stands beside a message: its topic, its hash, a request id."""
+"""Allowance for data besides a message: its topic, its hash, a request id."""
 MAX_PUSH_BYTES: Final = MAX_MESSAGE_BYTES + OVERHEAD_BYTES
-"""nwaku's bound of a light push or filter push."""
+"""Size limit of a light push or filter push in nwaku."""
 MAX_ANSWER_BYTES: Final = 64 * 1024
-"""Answers that carry a status and a sentence, and metadata."""
+"""Size limit of answers with a status and a sentence, and of metadata."""
 MAX_PAGE_ENTRIES: Final = 100
-"""Messages a page of a Store, of every implementation."""
+"""Messages in one page of a Store, in every implementation."""
 MAX_PAGE_BYTES: Final = MAX_PAGE_ENTRIES * (MAX_MESSAGE_BYTES + OVERHEAD_BYTES)
-"""nwaku's bound of a page (`MaxRpcSize` of Store)."""
+"""Size limit of a page in nwaku (`MaxRpcSize` of Store)."""
 MAX_CONTENT_TOPICS: Final = 100
-"""Content topics of one filter request, of nwaku and go-waku."""
+"""Content topics of one filter request, in nwaku and go-waku."""
 MAX_EXCHANGED_PEERS: Final = 60
-"""Records of one answer of peer exchange. nwaku sends at most 60."""
+"""Records in one answer of peer exchange. nwaku sends at most 60."""
 MAX_HASHES: Final = MAX_PAGE_BYTES // MAX_PAGE_ENTRIES // HASH_BYTES
-"""More hashes do not fit into one query."""
+"""Maximum number of hashes that fit into one query."""

@@ -1,4 +1,4 @@
-"""What a service peer's status means: from the protocols' numbers to one class of `waku.errors`.
+"""Translation of a service peer's status into one class of `waku.errors`.
 
 19/WAKU2-LIGHTPUSH (420 and 5xx are its own), 12/WAKU2-FILTER, 13/WAKU2-STORE.
 """

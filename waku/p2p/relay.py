@@ -1,11 +1,11 @@
-"""A relay leaf: a participant of Waku's relay, beside nodes or without any.
+"""Relay leaf: a participant of Waku's relay, beside nodes or without any node.
 
     async with RelayLeaf("/ip4/…/tcp/60000/p2p/16Uiu2…", cluster_id=42, shards=[0]) as leaf:
         async with leaf.subscribe("/waku/2/rs/42/0") as messages:
             await leaf.publish(message, "/waku/2/rs/42/0")
 
-It joins the meshes of its shards, passes messages on, and gets each one once. Only on clusters
-without RLN: it can neither make proofs nor check those of others.
+It joins the meshes of its shards, passes messages on, and receives each message once. It works only
+on clusters without RLN, because it can neither make nor check proofs.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from .subscriptions import Pushed
 __all__ = ["RelayLeaf"]
 
 RLN_CLUSTER: Final = 1
-"""The Waku Network: each message needs a proof."""
+"""Cluster of The Waku Network, where each message needs a proof."""
 PEERS_S: Final = 30.0
-"""So long `publish` waits for a peer of the shard."""
+"""Time that `publish` waits for a peer of the shard."""
 RECENT: Final = 20_000
-"""Messages that are known by their Waku hash, too: nwaku encodes them anew (T15)."""
+"""Messages that are also remembered by their Waku hash, because nwaku encodes them anew (T15)."""
 RPC_OVERHEAD_BYTES: Final = 64 * 1024
-"""Bytes of an RPC, beside the message."""
+"""Bytes of an RPC besides the message."""
 
 
 class RelayLeaf:
-    """A participant of the meshes of some shards. An asynchronous context manager.
+    """Participant in the meshes of some shards. An asynchronous context manager.
 
-    Events: `PeerConnected`, `PeerLost` (one that breaks gossipsub's rules, too: the reason names
-    them), `PeerBehind`, `MessageDropped`, `SearchFailed`.
+    Events: `PeerConnected`, `PeerLost`, `PeerBehind`, `MessageDropped` and `SearchFailed`. The
+    reason of `PeerLost` also names broken rules of gossipsub.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class RelayLeaf:
     async def subscribe(
         self, pubsub_topic: str, content_topics: Iterable[str] | None = None
     ) -> AsyncIterator[MemoryObjectReceiveStream[Pushed]]:
-        """Iterate over `Pushed`, own messages too, each once.
+        """Iterate over `Pushed`, each message once, own messages included.
 
         Raises:
             WrongNetwork: the leaf does not follow the shard.

@@ -1,4 +1,4 @@
-"""Finding service peers: lists in the DNS, and connected peers that know others."""
+"""Search for service peers: lists in the DNS, and connected peers that know others."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .service_peer import ServicePeer
 __all__ = ["Search"]
 
 FRESH_MS: Final = 30 * 60_000
-"""A list that was read is not read again before: it changes once in months."""
+"""Minimum time between two readings of a list, because lists change once in months."""
 FIRST_RETRY_MS: Final = 5_000
 LONGEST_RETRY_MS: Final = 300_000
 EXCHANGE_MS: Final = 300_000
-"""Between two requests to one peer for others."""
+"""Minimum time between two requests to one peer for others."""
 
 
 @dataclass(slots=True)
@@ -34,10 +34,10 @@ class _Tree:
 
 
 class Finds(Protocol):
-    """What takes the peers that are found."""
+    """Receiver of found peers."""
 
     def add_record(self, record: NodeRecord) -> bool:
-        """Note a peer. Return whether it is new.
+        """Note a peer. Return True if it is new.
 
         Raises:
             WrongNetwork: it is of another network.
@@ -46,7 +46,7 @@ class Finds(Protocol):
 
 
 class Search:
-    """Adds what it finds to the book. Asks no peer too often."""
+    """Searches for peers and adds them to the book. It asks no peer too often."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class Search:
 
     @property
     def next_ms(self) -> int | None:
-        """When a list may be read again. None without lists."""
+        """Time when a list may be read again. None without lists."""
         return min((tree.due_ms for tree in self._trees), default=None)
 
     async def look(self, peers: Iterable[ServicePeer], now_ms: int) -> bool:
-        """Search where it is time to. Return whether a new peer was found."""
+        """Search if it is time. Return True if a new peer was found."""
         found = False
         for tree in self._trees:
             if tree.due_ms <= now_ms:

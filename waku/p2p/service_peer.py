@@ -1,6 +1,6 @@
-"""One peer that serves a light client: each request is a separate stream.
+"""Service peer of a light client. Each request is a separate stream.
 
-Failures of libp2p become those of `waku.errors`, as a REST client has them.
+Failures of libp2p become errors of `waku.errors`, as in the REST client.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ T = TypeVar("T")
 
 PING_BYTES: Final = 32
 LEGACY_REFUSAL: Final = 400
-"""Light push v2 answers no status."""
+"""Status of an answer of light push v2, which carries none."""
 
 
 class ServicePeer:
-    """A connected peer, and what it said of itself."""
+    """Connected peer, and its report about itself."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ServicePeer:
         max_message_bytes: int = MAX_MESSAGE_BYTES,
         random_bytes: Callable[[int], bytes],
     ) -> ServicePeer:
-        """Ask a peer what it serves and which network it belongs to.
+        """Ask a peer for its services and its network.
 
         Raises:
             WrongNetwork: another cluster, or none of our shards.
@@ -108,9 +108,9 @@ class ServicePeer:
     async def light_push(
         self, message: WakuMessage, pubsub_topic: str, *, urgent: bool = True
     ) -> LightPushAnswer:
-        """Publish through the peer, by v3, or by v2 where it has no other.
+        """Publish through the peer by light push v3, or by v2 if the peer has no v3.
 
-        With v3 an empty pubsub topic leaves the choice to the peer.
+        With v3, the peer chooses the shard if the pubsub topic is empty.
 
         Raises:
             WakuError: as `LightClient.light_push`.
@@ -139,7 +139,7 @@ class ServicePeer:
         pubsub_topic: str | None = None,
         content_topics: Sequence[str] = (),
     ) -> None:
-        """Subscribe, unsubscribe, or ask whether the peer still knows this client.
+        """Subscribe, unsubscribe, or ask if the peer still knows this client.
 
         Raises:
             NotSubscribed: it does not.
@@ -152,7 +152,7 @@ class ServicePeer:
         self._checked(call, request_id, data, codec.decode_answer)
 
     async def store(self, query: StoreQuery) -> StorePage:
-        """Return one page.
+        """Return one page of the peer's Store.
 
         Raises:
             WakuError: as `LightClient.store`.
@@ -171,7 +171,7 @@ class ServicePeer:
         return page
 
     async def peers(self) -> list[bytes]:
-        """Return node records of other peers (34/WAKU2-PEER-EXCHANGE), which are not checked yet.
+        """Return node records of other peers (34/WAKU2-PEER-EXCHANGE), without checking them.
 
         Raises:
             RateLimited, BadRequest, NoPeers: the peer refuses.
@@ -192,7 +192,7 @@ class ServicePeer:
         return records
 
     async def ping(self) -> float:
-        """Measure a round trip in seconds.
+        """Measure a round trip (s).
 
         Raises:
             NodeUnreachable: no answer in time.
@@ -232,7 +232,7 @@ class ServicePeer:
 
 
 def check_network(peer_id: PeerId, own: Metadata, metadata: Metadata) -> None:
-    """Compare a peer's network with our own. What a peer leaves out fits.
+    """Compare a peer's network with our own. Absent details fit.
 
     Raises:
         WrongNetwork: another cluster, or none of our shards.

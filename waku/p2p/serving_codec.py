@@ -1,6 +1,6 @@
-"""Waku's protobuf messages as a service peer reads and writes them: requests in, answers out.
+"""Waku's protobuf messages on the side of a service peer: requests in, answers out.
 
-The client's half is `codec`. Every decoder raises `InvalidInput` and nothing else.
+`codec` is the client's half. Every decoder raises `InvalidInput` and nothing else.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PushAsked:
-    """A light push. An empty pubsub topic leaves the choice to the service peer."""
+    """Light push request. With an empty pubsub topic the service peer chooses the shard."""
 
     request_id: str
     pubsub_topic: str
@@ -46,7 +46,7 @@ class PushAsked:
 
 @dataclass(frozen=True, slots=True)
 class FilterAsked:
-    """A filter request: subscribe, unsubscribe, or ask whether the subscriber is known."""
+    """Filter request: subscribe, unsubscribe, or ask if the subscriber is known."""
 
     request_id: str
     kind: FilterKind
@@ -126,7 +126,7 @@ def decode_store_query(data: bytes) -> tuple[str, StoreQuery]:
 
 
 def decode_peer_exchange_query(data: bytes) -> int:
-    """Read how many node records a peer asks for.
+    """Read the number of node records that a peer asks for.
 
     Raises:
         InvalidInput: not a query.
@@ -138,7 +138,7 @@ def decode_peer_exchange_query(data: bytes) -> int:
 
 
 def encode_answer(answer: ResponseStatus) -> bytes:
-    """An answer of light push v3 or of filter, whose fields are the same."""
+    """Encode an answer of light push v3 or of filter. Both have the same fields."""
     return pb.LightpushResponse(
         request_id=answer.request_id,
         status_code=answer.status,
@@ -148,20 +148,20 @@ def encode_answer(answer: ResponseStatus) -> bytes:
 
 
 def encode_light_push_2_answer(request_id: str, *, success: bool, text: str) -> bytes:
-    """An answer of light push v2."""
+    """Encode an answer of light push v2."""
     response = pb.PushResponse(is_success=success, info=text)
     return pb.PushRPC(request_id=request_id, response=response).SerializeToString()
 
 
 def encode_push(pubsub_topic: str, message: WakuMessage) -> bytes:
-    """A message as a filter service pushes it."""
+    """Encode a message as a filter service pushes it."""
     return pb.MessagePush(
         waku_message=to_proto(message), pubsub_topic=pubsub_topic
     ).SerializeToString()
 
 
 def encode_store_answer(answer: ResponseStatus, page: StorePage) -> bytes:
-    """An answer of Store v3. The page is empty where the status is bad."""
+    """Encode an answer of Store v3. The page is empty after an error status."""
     response = pb.StoreQueryResponse(
         request_id=answer.request_id,
         status_code=answer.status,
@@ -178,7 +178,7 @@ def encode_store_answer(answer: ResponseStatus, page: StorePage) -> bytes:
 
 
 def encode_peer_exchange_answer(answer: ResponseStatus, records: Iterable[bytes]) -> bytes:
-    """An answer of peer exchange: its status, and node records."""
+    """Encode an answer of peer exchange: its status, and node records."""
     response = pb.PeerExchangeResponse(
         peer_infos=[pb.PeerInfo(enr=record) for record in records],
         status_code=answer.status,

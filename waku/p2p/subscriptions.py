@@ -1,4 +1,4 @@
-"""Filter subscriptions of a client: registered with several peers, each message given once."""
+"""Filter subscriptions of a client, registered with several peers. Each message is emitted once."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class Subscription:
     inbox: MemoryObjectSendStream[Pushed]
     peers: set[Entry] = field(default_factory=set)
     is_kept: bool = False
-    """True if some peer took it, so that it is renewed from now on."""
+    """True if a peer accepted the subscription, so that it is renewed from now on."""
     is_interrupted: bool = False
     recent: dict[bytes, None] = field(default_factory=dict)
 
     def is_new(self, digest: bytes) -> bool:
-        """Note a message. Return whether no peer pushed it lately."""
+        """Note a message. Return True if no peer pushed it recently."""
         if digest in self.recent:
             return False
         self.recent[digest] = None
@@ -76,7 +76,7 @@ class _Registration:
 
 
 class Subscriptions:
-    """All subscriptions of a client."""
+    """All filter subscriptions of a client."""
 
     def __init__(self, on_event: Callable[[ClientEvent], None]) -> None:
         self._on_event = on_event
@@ -93,13 +93,13 @@ class Subscriptions:
         return len(self._all)
 
     def add(self, subscription: Subscription) -> None:
-        """Give it what is pushed from now on."""
+        """Add a subscription, which receives pushed messages from now on."""
         self._all.add(subscription)
         for topic in subscription.content_topics:
             self._by_topic.setdefault(topic, []).append(subscription)
 
     def discard(self, subscription: Subscription) -> None:
-        """Give it nothing more."""
+        """Remove a subscription, which receives nothing more."""
         self._all.discard(subscription)
         for entry in subscription.peers:
             self._watchdog.pop((entry, subscription.pubsub_topic), None)  # what it waited for
@@ -112,7 +112,7 @@ class Subscriptions:
     def take(
         self, pubsub_topic: str | None, message: WakuMessage, entry: Entry | None = None
     ) -> None:
-        """Give a message that a peer pushed to its subscriptions, if it is new to them."""
+        """Pass a pushed message to its subscriptions, if it is new to them."""
         hashed = digest = None
         for subscription in self._by_topic.get(message.content_topic, ()):
             topic = subscription.pubsub_topic
@@ -130,15 +130,15 @@ class Subscriptions:
                 self._on_event(MessageDropped(topic, message.content_topic))
 
     def lacking(self, count: int) -> list[Subscription]:
-        """The subscriptions that fewer peers know than wanted."""
+        """Return the subscriptions that fewer peers know than wanted."""
         return [one for one in self._all if one.is_kept and len(_pushing(one)) < count]
 
     def known_to(self, entry: Entry) -> list[Subscription]:
-        """The subscriptions that a peer knows."""
+        """Return the subscriptions that a peer knows."""
         return [one for one in self._all if entry in one.peers]
 
     def forget(self, entry: Entry, reason: str) -> None:
-        """A peer is gone, or knows no subscription any more."""
+        """Note that a peer is gone, or lost its subscriptions."""
         entry.deaf.clear()
         for key in [key for key in self._watchdog if key[0] is entry]:
             del self._watchdog[key]
@@ -148,7 +148,7 @@ class Subscriptions:
             self._judge(subscription, reason)
 
     def forget_peers(self) -> None:
-        """Let every peer be asked anew."""
+        """Ask every peer anew."""
         for subscription in self._all:
             subscription.peers.clear()
         self._known.clear()
@@ -156,10 +156,10 @@ class Subscriptions:
     async def register(
         self, entry: Entry, peer: ServicePeer, wanted: Iterable[Subscription]
     ) -> None:
-        """Have a peer push the messages of these, in as few requests as it takes.
+        """Ask a peer to push the messages of these subscriptions, in as few requests as possible.
 
-        Topics that the peer pushes for another subscription cost none. What comes while another
-        registration is on its way to the peer goes together, after it.
+        Topics that the peer already pushes for another subscription cost no request. Registrations
+        that come while another one is on its way go together after it.
 
         Raises:
             WakuError: the peer refuses, or does not answer.
@@ -219,7 +219,8 @@ class Subscriptions:
 
     @contextmanager
     def publishing(self, pubsub_topic: str, message: WakuMessage) -> Iterator[None]:
-        """Publish a message inside, which the peers of its subscriptions are then to push."""
+        """Publish a message inside the context. The peers of its subscriptions should then push
+        it."""
         watchdogs = [
             self._watchdog.setdefault((entry, pubsub_topic), SubscriptionWatchdog())
             for one in self._by_topic.get(message.content_topic, ())
@@ -249,7 +250,8 @@ class Subscriptions:
                 self._judge(subscription, "")
 
     def deaf(self, now_s: float) -> list[tuple[Entry, str, str]]:
-        """Find peers that push nothing on a shard though they should. Return new ones, and why.
+        """Find peers that push nothing on a shard although they should. Return new ones, with the
+        evidence.
 
         They keep their subscriptions, and count again as soon as they push.
         """
@@ -282,7 +284,7 @@ class Subscriptions:
     async def unregister(
         self, subscription: Subscription, peers: Collection[tuple[Entry, ServicePeer]]
     ) -> None:
-        """End what no other subscription needs. A peer that is gone need not hear."""
+        """End the topics that no other subscription needs. A disconnected peer is not told."""
         for entry, peer in peers:
             async with peer.subscribing:
                 known = self._known.get((entry, subscription.pubsub_topic), Counter())

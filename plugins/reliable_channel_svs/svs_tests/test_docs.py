@@ -1,4 +1,4 @@
-"""The snippets of docs/svs.md and the README run, and what is public is described."""
+"""The snippets of docs/sync-protocols.md and the README run, and what is public is described."""
 
 import inspect
 import re
@@ -12,8 +12,12 @@ import reliable_channel_svs
 import reliable_channel_svs.ndn
 from reliable_channel._plugins.loading import process_registry
 
-PAGES = [Path(__file__).parents[3] / "docs" / "svs.md", Path(__file__).parents[1] / "README.md"]
-SNIPPETS = [s for p in PAGES for s in re.findall(r"```python\n(.*?)```", p.read_text(), re.DOTALL)]
+PAGES = [
+    Path(__file__).parents[3] / "docs" / "sync-protocols.md",
+    Path(__file__).parents[1] / "README.md",
+]
+TEXTS = [page.read_text().rpartition("\n## State Vector Sync")[2] for page in PAGES]
+SNIPPETS = [s for text in TEXTS for s in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
 
 
 @pytest.fixture
@@ -27,7 +31,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=range(len(SNIPPETS)))
 def test_a_snippet_runs(snippet: str, installed: None) -> None:
-    exec(compile(snippet, "svs.md", "exec"), {"__name__": "snippet"})
+    exec(compile(snippet, "page", "exec"), {"__name__": "snippet"})
 
 
 @pytest.mark.parametrize("package", [reliable_channel_svs, reliable_channel_svs.ndn])

@@ -1,4 +1,4 @@
-"""libp2p on sockets: hosts, links and streams for tasks, on asyncio and trio.
+"""libp2p on sockets: hosts, links and streams for asyncio and trio.
 
 framing            WebSocket frames or none, without I/O
 stream link host   one stream, one connection, all connections

@@ -1,7 +1,7 @@
-"""What lies between the socket and libp2p: nothing, or WebSocket frames.
+"""Framing between the socket and libp2p: none, or WebSocket.
 
-Without I/O: the link's reader takes off frames, its writer puts them on. Pongs and the closing
-frame leave with the writer as everything else does (T8).
+It has no I/O. The reader of a link removes frames, and its writer adds frames. Pongs and the
+closing frame leave with the writer, like all other data (T8).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ..errors import ConnectionClosed, InvalidInput, LimitExceeded, PeerViolatio
 __all__ = ["Framing", "Plain", "WebSocketClient", "WebSocketServer"]
 
 PIECE_BYTES: Final = 64 * 1024
-"""Data leave in WebSocket messages of at most this size (T7)."""
+"""Maximum size of a sent WebSocket message (T7)."""
 MAX_FRAME_BYTES: Final = 1024 * 1024
-"""Longest WebSocket message of a peer; go-libp2p's and js-libp2p's are smaller."""
+"""Maximum size of a received WebSocket message. go-libp2p and js-libp2p send smaller ones."""
 
 CONTROL_BYTES: Final = 64 * 1024
-"""Control frames of the peer that may come before the answers to earlier ones are taken."""
+"""Maximum number of a peer's control frames before it reads the answers to earlier ones."""
 FRAME: Final = 2
-"""Price of a WebSocket frame, beside what is in it."""
+"""Price of a WebSocket frame, besides its content."""
 HEAD_END: Final = b"\r\n\r\n"
 _CONTROL, _MASKED, _LENGTH = 0x08, 0x80, 0x7F
 _LONGER: Final = {126: 2, 127: 8}
@@ -39,17 +39,17 @@ _LONGER: Final = {126: 2, 127: 8}
 
 
 class Framing(Protocol):
-    """Bytes of the socket to bytes of libp2p, and back."""
+    """Converter between bytes of the socket and bytes of libp2p."""
 
     cost: int
-    """Price of the frames that the last `receive` took; `TURN` or more if others are left."""
+    """Price of the frames that the last `receive` read. It is `TURN` or more if frames are left."""
 
     @property
     def has_data_to_send(self) -> bool:
-        """True if `send` has something though nothing is given to it."""
+        """True if `send` returns bytes even without data."""
 
     def receive(self, data: bytes) -> bytes:
-        """Return what the peer's bytes contain.
+        """Return the content of the peer's bytes.
 
         Raises:
             PeerViolation: the peer broke the framing's rules.
@@ -193,7 +193,7 @@ class WebSocketClient(_WebSocket):
 
 
 class WebSocketServer(_WebSocket):
-    """The side that listens. Any path is taken, as by go-libp2p."""
+    """Framing of the listening side. It accepts any path, as go-libp2p does."""
 
     def __init__(self, origins: Collection[str] = ()) -> None:
         """Args:

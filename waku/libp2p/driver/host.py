@@ -1,4 +1,4 @@
-"""A host: one identity, the protocols it serves, and its connections.
+"""A host: one identity, the protocols that it serves, and its connections.
 
 async with Host(identity, handlers={"/echo/1": echo}) as host:
     link = await host.dial(Multiaddr.parse("/dns4/node.example/tcp/8000/wss/p2p/16Uiu2…"))
@@ -43,23 +43,25 @@ __all__ = ["Host", "HostLimits", "LinkEnded"]
 
 RANDOM_BYTES: Final = 64
 ACCEPT_PAUSE_S: Final = 0.1
-"""Between two attempts to accept where the process has no file descriptor left."""
+"""Pause before accepting again, after the process ran out of file descriptors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLimits:
-    """Bounds of one host.
+    """Limits of one host.
 
     Raises:
         ValueError: a bound is below 1; the message names it.
     """
 
     dial_ms: int = 15_000
-    """From the beginning of a dial to the first byte of libp2p: DNS, TCP, TLS, WebSocket."""
+    """Time from the beginning of a dial to the first byte of libp2p. It covers DNS, TCP, TLS and
+    WebSocket."""
     connections: int = 200
-    """Connections at once, also before their peers proved their identity; one beyond is closed."""
+    """Maximum number of connections, including those before the peer proved its identity. Further
+    ones are closed."""
     connections_by_address: int = 200
-    """The same of accepted connections from one IP address."""
+    """Maximum number of accepted connections from one IP address."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -72,15 +74,15 @@ class HostLimits:
 @dataclass(frozen=True, slots=True)
 class LinkEnded:
     peer_id: PeerId | None
-    """None where the handshake failed."""
+    """Peer id. None if the handshake failed."""
     reason: Libp2pError
-    """A `PeerViolation` where the peer broke a rule or passed a limit."""
+    """Reason for the end. A `PeerViolation` if the peer broke a rule or exceeded a limit."""
     address: str = ""
-    """The IP address of a peer that dialled; empty for others."""
+    """IP address of a peer that dialled (empty for a dialled peer)."""
 
 
 class Host:
-    """Dials and listens. An asynchronous context manager; leaving it closes every connection."""
+    """Dialler and listener. Leaving its async context closes every connection."""
 
     def __init__(
         self,
@@ -150,7 +152,7 @@ class Host:
         await self._stack.aclose()
 
     async def dial(self, address: Multiaddr, *, ssl_context: ssl.SSLContext | None = None) -> Link:
-        """Connect to a peer; if the address names one, to that alone.
+        """Connect to a peer. If the address names a peer, only that one is accepted.
 
         Raises:
             InvalidInput: the address cannot be dialled.
@@ -184,7 +186,7 @@ class Host:
         expected: PeerId | None = None,
         framing: Framing | None = None,
     ) -> Link:
-        """Speak libp2p over any byte stream, which the host closes; wait for the handshake.
+        """Speak libp2p over any byte stream, which the host closes. Return after the handshake.
 
         Raises:
             ConnectionClosed: the handshake failed, or there are too many connections.
@@ -211,7 +213,7 @@ class Host:
         ssl_context: ssl.SSLContext | None = None,
         listener: SocketListener | None = None,
     ) -> Multiaddr:
-        """Listen at `/ip4/…/tcp/…`, `…/ws` or `…/wss`; return the address with its port.
+        """Listen at `/ip4/…/tcp/…`, `…/ws` or `…/wss`. Return the address with its port.
 
         Args:
             address: where.

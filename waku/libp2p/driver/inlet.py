@@ -1,4 +1,5 @@
-"""Streams on which only the peer speaks: each message is a call, and no stream costs a task."""
+"""Inlets: streams on which only the peer sends. Each message is a call, and no stream needs a
+task."""
 
 from __future__ import annotations
 
@@ -15,28 +16,29 @@ __all__ = ["Inlet", "MessageSink"]
 
 
 BYTES: Final = 1_024
-"""Length that adds a frame to a message's price."""
+"""Bytes that the price of a message adds for its frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSink:
-    """Serves a protocol in place of a handler; `take` returns at once.
+    """Receiver of a protocol's messages, in place of a handler. `take` returns at once.
 
-    Peers that open a stream for each message, as go-waku does for filter pushes, cost a tenth of
-    what a task for each stream would. There is no back-pressure: `take` bounds what it keeps.
+    It suits peers that open a stream for each message, as go-waku does for filter pushes. It costs
+    a tenth of a task for each stream. There is no back-pressure, so `take` must limit what it
+    keeps.
     """
 
     limit_bytes: int
-    """Longest message; the stream of a longer one is reset."""
+    """Maximum length of a message. A stream with a longer one is reset."""
     take: Callable[[Carrier, bytes], None]
-    """Called with the link and each message. A `Libp2pError` resets the stream."""
+    """Function that is called with the link and each message. A `Libp2pError` resets the stream."""
     refuse: Callable[[Carrier, Libp2pError], None] = lambda _, __: None
-    """Called with the link and the reason where a stream is reset for a message that `take` never
-    gets: it is too long, or its length cannot be read."""
+    """Function that is called with the link and the reason when an unreadable or too long message
+    resets a stream."""
 
 
 class Inlet:
-    """One stream of a sink, as its link sees it."""
+    """State of one stream of a sink."""
 
     def __init__(self, link: Carrier, stream_id: int, sink: MessageSink) -> None:
         self._link = link
@@ -45,13 +47,13 @@ class Inlet:
         self._reader = MessageReader(sink.limit_bytes, "message_bytes")
 
     def take(self, data: bytes) -> None:
-        """Hand over the messages that are whole now."""
+        """Pass on the messages that are complete."""
         self._link.consumed(self._id, len(data))
         self._reader.feed(data)
         self.go_on()
 
     def go_on(self) -> None:
-        """Hand over messages until the turn ends; the link calls it again in the next one."""
+        """Pass on messages until the turn ends. The link calls it again in the next turn."""
         budget = self._link.connection.budget
         while self._link.is_open:
             if budget.is_spent:
@@ -74,12 +76,12 @@ class Inlet:
             raise
 
     def take_end(self) -> None:
-        """End this half, too (T11)."""
+        """End the sending half, too (T11)."""
         self._link.connection.end(self._id)
         self._link.forget(self._id)
 
     def take_credit(self, protocol: str | None = None) -> None:
-        """Nothing is sent here."""
+        """Do nothing, because nothing is sent on the stream."""
 
     def fail(self, failure: Libp2pError) -> None:
-        """What was received was handed over."""
+        """Do nothing, because received bytes were passed on already."""

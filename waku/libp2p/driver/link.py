@@ -1,8 +1,7 @@
-"""One connection over a byte stream: a task reads, one writes, one watches the deadlines.
+"""One connection over a byte stream, with a task each for reading, writing and deadlines.
 
-The reader never writes, and the writer alone touches the socket's sending side: two peers that
-both flushed from their readers would wait for each other on full sockets (T19), and a sender that
-is cancelled would leave half a frame behind.
+Only the writer sends on the socket. If both peers sent from their readers, they would wait for each
+other on full sockets (T19). A cancelled sender would leave half a frame behind.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from .stream import Stream
 __all__ = ["Handler", "Link", "now_ms"]
 
 Handler = Callable[[Stream], Awaitable[None]]
-"""What serves a stream that the peer opened. When it returns, the stream is ended."""
+"""Function that serves a stream of the peer. The stream is ended when the function returns."""
 
 PIECE_BYTES: Final = 16 * 1024
-"""Bytes that the socket gets at once. Small, because a slow peer is not stuck: it must take them
-within `write_ms`."""
+"""Maximum number of bytes in one write. It is small, because even a slow peer must read them within
+`write_ms`."""
 LINGER_S: Final = 10.0
-"""So long a served stream waits for the peer's end before it is reset."""
+"""Time that a served stream waits for the peer's end before it is reset."""
 
 _SOCKET_FAILURES: Final = (
     anyio.EndOfStream,
@@ -55,7 +54,7 @@ _SOCKET_FAILURES: Final = (
 
 
 def now_ms() -> int:
-    """The event loop's clock, which tests replace; also within a call of asyncio's loop."""
+    """Return the time of the event loop, also inside a call of asyncio's loop. Tests replace it."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
@@ -64,20 +63,20 @@ def now_ms() -> int:
 
 
 class Signal:
-    """Wakes one task, again and again; anyio's events, of which each serves once, cost more."""
+    """Reusable alarm of one task. An event of anyio serves once, and costs more."""
 
     def __init__(self) -> None:
         self._is_set = False
         self._event: anyio.Event | None = None
 
     def set(self) -> None:
-        """Wake the task, now or when it waits."""
+        """Wake the task now, or when it waits next."""
         self._is_set = True
         if self._event is not None:
             self._event.set()
 
     async def wait(self) -> None:
-        """Return at the next `set`, or at once where one came since."""
+        """Return at the next `set`, or at once if it was called since the last return."""
         if not self._is_set:
             self._event = anyio.Event()
             try:
@@ -88,7 +87,7 @@ class Signal:
 
 
 class Link:
-    """A connection that lives; `run` is its task."""
+    """Connection in use. `run` is its task."""
 
     def __init__(
         self,
@@ -132,7 +131,7 @@ class Link:
 
     @property
     def peer_id(self) -> PeerId:
-        """The peer, whose identity is proven."""
+        """Peer with a proven identity."""
         assert self.connection.remote is not None, "known once the link is `ready`"
         return self.connection.remote.peer_id
 
@@ -146,9 +145,9 @@ class Link:
         self._raise_failure()
 
     def open(self, protocols: Sequence[str]) -> Stream:
-        """Open a stream that speaks the first of `protocols` that the peer knows.
+        """Open a stream that speaks the first of `protocols` that the peer supports.
 
-        With several, wait for `agreed` before sending.
+        With several protocols, wait for `agreed` before you send.
 
         Raises:
             ConnectionClosed: the connection is over.
@@ -161,14 +160,14 @@ class Link:
         return stream
 
     def close(self, reason: Libp2pError | None = None) -> None:
-        """End the connection now; its task closes the socket."""
+        """End the connection now. Its task closes the socket."""
         if self.failure is None:
             self.failure = reason or ConnectionClosed("this side closed the connection")
         if self._tasks is not None:
             self._tasks.cancel_scope.cancel()
 
     async def flush(self) -> None:
-        """Wait until the socket has taken all that was sent so far.
+        """Wait until the socket has accepted everything sent so far.
 
         Raises:
             ConnectionClosed: the connection is over.
@@ -184,7 +183,7 @@ class Link:
     # What streams need
 
     def charge(self, price: int, what: str) -> None:
-        """Pay for what the peer sent.
+        """Pay for an action of the peer.
 
         Raises:
             LimitExceeded: it may not send as much; the connection is closed.
@@ -196,11 +195,11 @@ class Link:
             raise
 
     def resume(self, go_on: Callable[[], None]) -> None:
-        """Go on with an inlet in the next turn."""
+        """Continue with an inlet in the next turn."""
         self._resumed.append(go_on)
 
     def wake_writer(self) -> None:
-        """Have the writer look for bytes to send."""
+        """Wake the writer to look for bytes to send."""
         self._wake.set()
 
     def consumed(self, stream_id: int, size_bytes: int) -> None:
@@ -210,7 +209,7 @@ class Link:
             self._wake.set()
 
     def forget(self, stream_id: int) -> None:
-        """Reset a stream; nothing happens if it is over."""
+        """Reset a stream. Nothing happens if the stream is over."""
         self._streams.pop(stream_id, None)
         self.connection.reset(stream_id)
         if self.connection.has_data_to_send:
@@ -219,7 +218,7 @@ class Link:
     # Tasks
 
     async def run(self) -> None:
-        """Serve the connection until it ends. Nothing that the peer does makes this raise."""
+        """Serve the connection until it ends. No action of the peer makes this raise."""
         try:
             async with anyio.create_task_group() as self._tasks:
                 for task in (self._read, self._write, self._watch_deadlines):

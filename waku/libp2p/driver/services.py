@@ -1,4 +1,4 @@
-"""What every libp2p peer offers: identify (keys, addresses, protocols) and ping.
+"""Services that every libp2p peer offers: identify (keys, addresses, protocols) and ping.
 
 https://github.com/libp2p/specs/blob/master/identify/README.md and …/ping/ping.md
 """
@@ -26,9 +26,9 @@ PING: Final = "/ipfs/ping/1.0.0"
 PROTOCOL_VERSION: Final = "ipfs/0.1.0"
 PING_BYTES: Final = 32
 MAX_PINGS: Final = 1_000
-"""Pings that are answered at once."""
+"""Number of pings that are answered at a time."""
 MAX_IDENTIFY_BYTES: Final = 8 * 1024
-"""go-libp2p's bound (`legacyIDSize` and `signedIDSize`)."""
+"""Size limit of an answer, as in go-libp2p (`legacyIDSize` and `signedIDSize`)."""
 MAX_TEXT: Final = 200
 MAX_PROTOCOLS: Final = 1_000
 MAX_ADDRESSES: Final = 100
@@ -36,16 +36,16 @@ MAX_ADDRESSES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class IdentifiedPeer:
-    """What a peer says of itself; nothing of it is proven."""
+    """Answer of a peer to identify. None of it is proven."""
 
     agent: str
     protocols: frozenset[str]
     listen_addresses: tuple[Multiaddr, ...]
-    """Those that can be read; peers announce kinds that are unknown here."""
+    """Readable addresses of the peer. Peers also announce kinds that are unknown here."""
 
 
 async def identify(link: Link) -> IdentifiedPeer:
-    """Ask a peer what it speaks.
+    """Ask a peer for its keys, addresses and protocols.
 
     Raises:
         InvalidInput: its answer cannot be read.
@@ -60,7 +60,7 @@ async def identify(link: Link) -> IdentifiedPeer:
 
 
 def decode_identify(data: bytes) -> IdentifiedPeer:
-    """Read an answer of identify, as far as its bounds go.
+    """Read an answer to identify, up to its size limit.
 
     Raises:
         InvalidInput: it cannot be read.
@@ -77,7 +77,7 @@ def decode_identify(data: bytes) -> IdentifiedPeer:
 
 
 async def ping(link: Link, data: bytes) -> float:
-    """Measure a round trip in seconds; `data` are 32 random bytes.
+    """Measure a round trip (s). `data` must be 32 random bytes.
 
     Raises:
         PeerViolation: the peer answered other bytes.
@@ -101,7 +101,7 @@ async def answer_identify(
     protocols: Iterable[str],
     agent: str,
 ) -> None:
-    """Send the peer what this host is and speaks."""
+    """Send the peer the keys, addresses and protocols of this host."""
     message = Identify(
         publicKey=public_key,
         listenAddrs=[address.encode() for address in listen_addresses],
@@ -113,7 +113,7 @@ async def answer_identify(
 
 
 async def answer_ping(stream: Stream) -> None:
-    """Send back what comes, as often as it comes and the peer may ping."""
+    """Send back the bytes of each ping, as often as the peer may ping."""
     while (data := await stream.receive_pieces(PING_BYTES, MAX_PINGS)) is not None:
         stream.link.charge(len(data) // PING_BYTES * PRICE, "pings")
         await stream.send(data)

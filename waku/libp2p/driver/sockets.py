@@ -1,8 +1,8 @@
-"""TCP connections: anyio's streams, and on asyncio our own, which read for a fifth less CPU time.
+"""TCP connections: anyio's streams, and on asyncio our own, which read with a fifth less CPU time.
 
-anyio's stream stops reading between two calls of `receive`, and each call waits for a task to run.
-A link reads always, and its connection bounds what is buffered: `pump` hands over what comes from
-within the event loop.
+A stream of anyio does not read between two calls of `receive`, and each call waits for a task. A
+link reads all the time, and its connection limits the buffer. `pump` passes bytes on from inside
+the event loop.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ __all__ = ["AsyncioSocket", "accept", "connect", "pump"]
 
 READ_BYTES: Final = 65_536
 MAX_UNREAD_BYTES: Final = 65_536
-"""Beyond so many bytes before the `pump`, the socket is not read."""
+"""Number of buffered bytes at which the socket is not read before `pump`."""
 OTHERS: Final = 4
-"""Rounds of the event loop between two turns of one read: a request of another peer takes some."""
+"""Rounds of the event loop between two turns of one read, so that requests of other peers have
+their turn."""
 NEXT_ADDRESS_S: Final = 0.25
-"""Between attempts at the addresses of a name (RFC 8305, section 8)."""
+"""Time between attempts at the addresses of a name (RFC 8305, section 8)."""
 
 Take = Callable[[bytes], bool | None]
-"""Takes what came. It returns True if its turn ended before it was through: then it is called with
-no bytes after others had their turn, and the socket is not read meanwhile."""
+"""Function that receives the bytes. It returns True if its turn ended first. It is then called
+without bytes after others had their turn, and the socket is not read meanwhile."""
 
 
 async def connect(host: str, port: int) -> ByteStream:
@@ -88,7 +89,7 @@ def _is_ip_address(host: str) -> bool:
 
 
 async def pump(pipe: ByteStream, take: Take) -> Never:
-    """Call `take` with all that comes, until the connection ends.
+    """Call `take` with all received bytes until the connection ends.
 
     Raises:
         EndOfStream: the peer ended.
@@ -123,9 +124,9 @@ def _asyncio_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class AsyncioSocket(ByteStream, asyncio.Protocol):
-    """A connection of asyncio's event loop, made by the loop.
+    """Connection of asyncio's event loop, which creates it.
 
-    One task receives, and one sends.
+    One task receives, and another one sends.
     """
 
     def __init__(self) -> None:
@@ -149,7 +150,7 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
         self._transport.set_write_buffer_limits(0)
 
     def data_received(self, data: bytes) -> None:
-        """Hand over, or keep until `receive`."""
+        """Pass on received bytes, or keep them for `receive`."""
         if self._take is not None:
             try:
                 self._is_behind = bool(self._take(data))
@@ -168,7 +169,7 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> bool:
-        """Go on sending: only the peer's half has ended."""
+        """Continue to send, because only the peer's half has ended."""
         self._end(anyio.EndOfStream())
         return True
 
@@ -179,7 +180,7 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
         self._writable.set()
 
     def pause_writing(self) -> None:
-        """The socket takes no more for now."""
+        """Pause sending, because the socket accepts no more."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
@@ -197,7 +198,7 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
     # The link's side
 
     async def receive(self, max_bytes: int = READ_BYTES) -> bytes:
-        """Return what came; see `pump` for what it raises."""
+        """Return received bytes. `pump` lists the errors."""
         while not self._unread:
             self._transport.resume_reading()
             await self._next()
@@ -209,7 +210,7 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
         return data
 
     async def pump(self, take: Take) -> Never:
-        """See the function `pump`."""
+        """Pass on received bytes, as the function `pump` does."""
         while self._unread:
             self._is_behind = bool(take(self._unread.popleft()))
             await self._catch_up(take)
@@ -250,7 +251,7 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
             self._reader = None
 
     async def send(self, item: bytes) -> None:
-        """Send; return when the socket has taken it."""
+        """Send bytes. Return when the socket has accepted them."""
         self._raise_closed()
         self._transport.write(item)
         if not self._writable.is_set():
@@ -268,14 +269,14 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
             self._transport.write_eof()
 
     async def aclose(self) -> None:
-        """Close the socket; what it has not taken is lost."""
+        """Close the socket. Bytes that it has not accepted are lost."""
         self._is_closed = True
         self._transport.abort()
         await asyncio.sleep(0)
 
     @property
     def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
-        """The socket, and the peer's address as long as it is known."""
+        """Socket, and address of the peer as long as it is known."""
         found = (
             (SocketAttribute.raw_socket, self._transport.get_extra_info("socket")),
             (SocketAttribute.remote_address, self._transport.get_extra_info("peername")),

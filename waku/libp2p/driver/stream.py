@@ -1,4 +1,4 @@
-"""One stream of a link, for tasks: wait for messages, send them, end, reset."""
+"""Streams of a link, for tasks that send and receive messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Carrier", "Stream"]
 
 
 class Carrier(Protocol):
-    """What a stream needs of its link."""
+    """Part of a link that a stream needs."""
 
     connection: Connection
 
@@ -25,7 +25,7 @@ class Carrier(Protocol):
 
     @property
     def peer_id(self) -> PeerId:
-        """The peer, whose identity is proven."""
+        """Peer with a proven identity."""
 
     @property
     def is_open(self) -> bool:
@@ -35,16 +35,16 @@ class Carrier(Protocol):
         """Open another stream to the same peer."""
 
     def close(self, reason: Libp2pError | None = None) -> None:
-        """End the connection."""
+        """End the connection without waiting."""
 
     def charge(self, price: int, what: str) -> None:
-        """Pay for what the peer sent; end the connection where it may not send as much."""
+        """Pay for an action of the peer. A peer that exceeds its budget loses the connection."""
 
     def resume(self, go_on: Callable[[], None]) -> None:
-        """Have something called in the next turn."""
+        """Schedule a function for the next turn."""
 
     def wake_writer(self) -> None:
-        """Have the writer look for bytes to send."""
+        """Wake the writer to look for bytes to send."""
 
     def consumed(self, stream_id: int, size_bytes: int) -> None:
         """Return credit for bytes that were read."""
@@ -53,13 +53,13 @@ class Carrier(Protocol):
         """Reset a stream that is not used any more."""
 
     async def flush(self) -> None:
-        """Wait until the socket has taken all that was sent so far."""
+        """Wait until the socket has accepted everything sent so far."""
 
 
 class Stream:
-    """A stream as its two sides use it; one task reads, one task sends.
+    """Stream as seen by its two sides. One task reads, and one task sends.
 
-    As a context manager it is reset at the end, which does nothing if both sides have ended it.
+    Leaving its context resets the stream, unless both sides have ended it.
     """
 
     def __init__(self, link: Carrier, stream_id: int, protocol: str | None = None) -> None:
@@ -79,7 +79,7 @@ class Stream:
         """What a task waits for, if one does."""
 
     async def agreed(self) -> str:
-        """Wait until the peer agrees to a protocol, and return it.
+        """Wait until the peer agrees to a protocol. Return the protocol.
 
         Raises:
             StreamClosed, ConnectionClosed: the peer refused, or is gone.
@@ -91,11 +91,11 @@ class Stream:
 
     @property
     def is_ended(self) -> bool:
-        """True if the peer has ended its half; what it sent before may still be unread."""
+        """True if the peer has ended its half. Earlier data may still be unread."""
         return self._ended
 
     async def readable(self) -> bool:
-        """Wait until there is something to receive; False at the peer's end.
+        """Wait for data to receive. Return False at the peer's end.
 
         Raises:
             StreamClosed, ConnectionClosed: it was reset, or the connection is over.
@@ -108,7 +108,7 @@ class Stream:
         return True
 
     async def receive(self) -> bytes:
-        """Return the next bytes; none at the peer's end.
+        """Return the next bytes (none at the peer's end).
 
         Raises:
             StreamClosed, ConnectionClosed: it was reset, or the connection is over.
@@ -118,9 +118,9 @@ class Stream:
         return self._pop(len(self._unread))
 
     async def receive_message(self, limit: int) -> bytes | None:
-        """Return the next message behind its length; None at the peer's end.
+        """Return the next length-prefixed message, or None at the peer's end.
 
-        Bytes count as consumed as they come, so that messages above the window pass (T5).
+        Bytes count as consumed on arrival, so that messages above the window pass (T5).
 
         Raises:
             LimitExceeded: it is longer than `limit`; the stream is reset.
@@ -141,7 +141,7 @@ class Stream:
         return self._pop(begin + size)[begin:]
 
     async def receive_exactly(self, size_bytes: int) -> bytes | None:
-        """Return so many bytes; None at the peer's end.
+        """Return the given number of bytes, or None at the peer's end.
 
         Raises:
             StreamClosed, ConnectionClosed: as `receive`, or the peer ended within them.
@@ -152,7 +152,7 @@ class Stream:
         return self._pop(size_bytes)
 
     async def receive_pieces(self, size_bytes: int, most: int) -> bytes | None:
-        """Return the whole pieces of a size that came, one to `most`; None at the peer's end.
+        """Return 1 to `most` whole pieces of a size, or None at the peer's end.
 
         Raises:
             StreamClosed, ConnectionClosed: as `receive_exactly`.
@@ -194,7 +194,7 @@ class Stream:
             self._consumed = size_bytes
 
     async def send(self, data: bytes) -> None:
-        """Send bytes; return when the peer has given credit and the socket has taken them.
+        """Send bytes. Return when the peer has given credit and the socket has accepted them.
 
         Raises:
             StreamClosed, ConnectionClosed: it was reset, or the connection is over.
@@ -211,7 +211,7 @@ class Stream:
         self._raise_failure()
 
     async def send_message(self, message: bytes) -> None:
-        """Send a message behind its length.
+        """Send a length-prefixed message.
 
         Raises:
             StreamClosed, ConnectionClosed: as `send`.
@@ -219,9 +219,9 @@ class Stream:
         await self.send(prefixed(message))
 
     async def request(self, message: bytes, limit: int) -> bytes | None:
-        """Send one message, end this half, and return the answer; None if the peer has none.
+        """Send one message, end this half, and return the answer (None if the peer sends none).
 
-        Cheaper than its parts: message and end leave in one write, which is not waited for.
+        It costs less than its parts, because message and end leave in one write without waiting.
 
         Raises:
             LimitExceeded, StreamClosed, ConnectionClosed: as `receive_message`.
@@ -232,12 +232,12 @@ class Stream:
         return await self.receive_message(limit)
 
     def end(self) -> None:
-        """Send nothing more; what waits still goes."""
+        """End this half of the stream. Data that still waits is sent."""
         self.link.connection.end(self.id)
         self.link.wake_writer()
 
     def reset(self) -> None:
-        """Drop the stream, with all that waits on it."""
+        """Drop the stream, with all data that waits on it."""
         self.link.forget(self.id)
         self._unread.clear()
         self.fail(StreamClosed("this side reset the stream"))
@@ -256,22 +256,23 @@ class Stream:
     # What the link does
 
     def take(self, data: bytes) -> None:
-        """Keep received bytes until they are asked for."""
+        """Keep received bytes until they are read."""
         self._unread += data
         self._notify()
 
     def take_end(self) -> None:
-        """The peer sends nothing more."""
+        """Note that the peer sends nothing more."""
         self._ended = True
         self._notify()
 
     def take_credit(self, protocol: str | None = None) -> None:
-        """The peer agreed to a protocol, or gave credit."""
+        """Note that the peer agreed to a protocol, or gave credit."""
         self.protocol = protocol or self.protocol
         self._notify()
 
     def fail(self, failure: Libp2pError) -> None:
-        """The stream is gone; what was received before can still be read, but not by a handler."""
+        """Note that the stream is gone. Data received before can still be read, except by a
+        handler."""
         if self._failure is None:
             self._failure = failure
             self._notify()

@@ -1,4 +1,4 @@
-"""What a router remembers: ids for minutes, messages for seconds. Both are bounded."""
+"""Memory of a router: ids for minutes and messages for seconds, both limited."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Kept", "MessageCache", "SeenIds"]
 
 
 class SeenIds:
-    """The ids of messages that came lately; the oldest are forgotten."""
+    """Ids of recent messages. The oldest are evicted."""
 
     def __init__(self, limit: int, seen_ms: int) -> None:
         self._limit = limit
@@ -24,13 +24,13 @@ class SeenIds:
         return len(self._since)
 
     def add(self, message_id: bytes, now_ms: int) -> None:
-        """Note an id that is new."""
+        """Add an id that is new."""
         self._since[message_id] = now_ms
         if len(self._since) > self._limit:
             del self._since[next(iter(self._since))]
 
     def expire(self, now_ms: int) -> None:
-        """Forget the ids whose time is over."""
+        """Remove the ids whose time is over."""
         while self._since:
             oldest = next(iter(self._since))
             if now_ms - self._since[oldest] < self._seen_ms:
@@ -40,12 +40,12 @@ class SeenIds:
 
 @dataclass(slots=True)
 class Kept:
-    """A message that peers may ask for."""
+    """Message that peers may request."""
 
     topic: str
     data: bytes
     sent: Counter[Hashable] = field(default_factory=Counter)
-    """How often each peer got it for its IWANT."""
+    """Number of times that each peer received the message for its IWANT."""
 
 
 class MessageCache:
@@ -64,7 +64,7 @@ class MessageCache:
         return self._bytes
 
     def add(self, message_id: bytes, topic: str, data: bytes) -> None:
-        """Keep a message; the oldest make room."""
+        """Add a message. The oldest ones are evicted."""
         if message_id in self._kept:
             return
         self._windows[0][message_id] = None
@@ -77,11 +77,11 @@ class MessageCache:
                 self._forget(oldest)
 
     def get(self, message_id: bytes) -> Kept | None:
-        """A message that is still kept."""
+        """Return a message that is still kept."""
         return self._kept.get(message_id)
 
     def gossip_ids(self, topic: str, limit: int) -> list[bytes]:
-        """Ids to give to peers, the newest `limit`."""
+        """Return the newest `limit` ids, to announce them to peers."""
         found: list[bytes] = []
         for window in list(self._windows)[: self._gossip_windows]:
             for message_id in reversed(window):
@@ -92,7 +92,7 @@ class MessageCache:
         return found
 
     def shift(self) -> None:
-        """Begin a window; the oldest one's messages are forgotten."""
+        """Begin a window. The messages of the oldest window are removed."""
         if len(self._windows) == self._windows.maxlen:
             for message_id in self._windows[-1]:
                 self._forget(message_id)

@@ -1,4 +1,4 @@
-"""Parameters of gossipsub, with the values of go-waku and nwaku, and limits of our own."""
+"""Parameters of gossipsub with the values of go-waku and nwaku, and our own limits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["RELAY", "GossipOptions"]
 
 RELAY: Final = "/vac/waku/relay/2.0.0"
-"""Waku's name for gossipsub v1.1 with anonymous messages (T15)."""
+"""Waku's protocol id for gossipsub v1.1 with anonymous messages (T15)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,57 +20,60 @@ class GossipOptions:
     """
 
     mesh_low: int = 4
-    """With fewer mesh peers others are grafted."""
+    """Smallest mesh of a topic. With fewer mesh peers, the router grafts others."""
     mesh_size: int = 6
     mesh_high: int = 8
-    """With more, some are pruned; a GRAFT beyond is answered with PRUNE."""
+    """Largest mesh of a topic. With more mesh peers, the router prunes some. It answers a GRAFT
+    beyond the limit with PRUNE."""
     gossip_peers: int = 6
-    """Peers outside the mesh that are given ids, at least."""
+    """Minimum number of peers outside the mesh that receive ids (IHAVE)."""
     heartbeat_ms: int = 1_000
     history: int = 6
-    """Heartbeats for which messages are kept for IWANT."""
+    """Number of heartbeats for which messages are kept for IWANT."""
     gossip_history: int = 3
-    """Heartbeats whose ids are given in IHAVE."""
+    """Number of heartbeats whose ids are sent in IHAVE."""
     seen_ms: int = 120_000
-    """So long an id is known, and its message taken for a repetition."""
+    """Time for which an id is remembered, to recognise repeated messages."""
     prune_backoff_ms: int = 60_000
     unsubscribe_backoff_ms: int = 10_000
     longest_backoff_ms: int = 600_000
-    """A peer that asks for more gets this."""
+    """Upper limit of the backoff that a peer asks for by PRUNE."""
     promise_ms: int = 3_000
-    """So long a peer may take to send what it said it has."""
+    """Time for a peer to send a message that it announced."""
 
     message_bytes: int = 150 * 1024
-    """Longest message."""
+    """Limit of an encoded message."""
     rpc_bytes: int = 1024 * 1024
-    """Longest RPC, of the specification."""
+    """Limit of an encoded RPC, as in the specification."""
     topics_by_peer: int = 256
-    """Topics of a peer that are noted."""
+    """Topics that are remembered for each peer."""
     ids_per_heartbeat: int = 5_000
-    """Ids of a peer's IHAVE and IWANT that are looked at, each."""
+    """Ids of a peer's IHAVE that are read, and ids of its IWANT."""
     have_per_heartbeat: int = 10
-    """IHAVE of a peer that are looked at."""
+    """IHAVE of a peer that are read."""
     entries_per_heartbeat: int = 1_000
-    """Subscriptions, IHAVE, IWANT, GRAFT and PRUNE of a peer, and messages of topics that are not
-    subscribed; each hundred beyond is a fault. Honest peers send some ten for each shard."""
+    """Subscriptions, IHAVE, IWANT, GRAFT and PRUNE that a peer may send, plus messages of topics
+    without a subscription. Each further hundred is a fault. Honest peers send about ten for each
+    shard."""
     wanted_bytes_per_heartbeat: int = 2 * 1024 * 1024
-    """Messages that a peer gets for its IWANT."""
+    """Bytes of messages that a peer may request by IWANT."""
     sendings: int = 3
-    """How often a peer gets one message for its IWANT."""
+    """Number of times that a peer may request one message by IWANT."""
     grafts_per_heartbeat: int = 20
-    """GRAFT of a peer that are answered; with more topics of one's own, as many as those."""
+    """GRAFT of a peer that are answered. If this router has more topics, their number is the
+    limit."""
     seen_ids: int = 100_000
-    """Ids that are known; the oldest are forgotten."""
+    """Ids that are remembered. The oldest are evicted."""
     cache_bytes: int = 32 * 1024 * 1024
-    """Messages that are kept for IWANT; the oldest are forgotten."""
+    """Bytes of messages that are kept for IWANT. The oldest are evicted."""
     promises: int = 20_000
-    """Messages that were asked for and have not come."""
+    """Requested messages that have not arrived."""
     promises_by_peer: int = 2_000
-    """The same of one peer."""
+    """Requested messages of one peer that have not arrived."""
     queue_bytes: int = 2 * 1024 * 1024
-    """What waits for a peer; messages beyond are dropped for it, with `QueueFull`."""
+    """Bytes that wait for one peer. Further messages are dropped for this peer (`QueueFull`)."""
     faults: int = 20
-    """Faults of a peer, each halved a minute, after which it is blamed."""
+    """Faults after which a peer is reported. Faults are halved each minute."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,11 +1,11 @@
-"""The router of gossipsub: meshes by GRAFT and PRUNE, gossip by IHAVE and IWANT.
+"""Gossipsub router: meshes by GRAFT and PRUNE, gossip by IHAVE and IWANT.
 
-Without I/O, and with an injected clock and randomness. RPCs of peers go in (`receive`), RPCs for
-peers come out (`take_outgoing`), `next_event` says what happened, `on_heartbeat` is called when
-`next_heartbeat_ms` is reached.
+It has no I/O, and gets time and randomness from outside. `receive` accepts RPCs of peers,
+`take_outgoing` returns RPCs for peers, and `next_event` returns what happened. Call `on_heartbeat`
+at `next_heartbeat_ms`.
 
-A leaf: it relays within its topics, keeps no scores, and exchanges no peers. A peer that breaks
-rules collects faults, and is blamed when there are too many.
+The router is a leaf. It relays within its topics, keeps no scores, and exchanges no peers. A peer
+that breaks rules collects faults, and is reported when it has too many.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from .options import GossipOptions
 __all__ = ["Arrived", "Blamed", "GossipEvent", "Peer", "QueueFull", "Router", "message_id"]
 
 Peer = Hashable
-"""What names a peer."""
+"""Identifier of a peer in the router."""
 
 T = TypeVar("T")
 
 ID_BYTES: Final = 32
 FLOOD_ENTRIES: Final = 100
-"""Entries beyond `entries_per_heartbeat` that are one more fault."""
+"""Entries beyond `entries_per_heartbeat` that count as one more fault."""
 FLOOD: Final = "a flood of subscriptions, IHAVE, IWANT, GRAFT, PRUNE or of messages of other topics"
 MANY: Final = 20
-"""Ids that are one fault: so many times `ids_per_heartbeat`, as the bound is by topic at others."""
+"""Multiple of `ids_per_heartbeat` that counts as one fault. Other routers limit ids by topic."""
 
 
 class Random(Protocol):
-    """What a router needs of `random.Random`."""
+    """Functions of `random.Random` that a router needs."""
 
     def sample(self, population: Sequence[T], k: int) -> list[T]:
-        """So many, chosen at random."""
+        """Return a random choice of `k` elements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A valid message that is new."""
+    """New and valid message from a peer."""
 
     topic: str
     data: bytes
@@ -57,16 +57,16 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """A peer broke rules too often: end its connection."""
+    """Report of a peer that broke rules too often. End its connection."""
 
     peer: Peer
     reason: str
-    """The last fault."""
+    """Rule that the peer broke last."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueFull:
-    """A peer reads too slowly, and messages are dropped for it."""
+    """Report of a peer that reads too slowly, so that messages for it are dropped."""
 
     peer: Peer
 
@@ -75,7 +75,7 @@ GossipEvent = Arrived | Blamed | QueueFull
 
 
 def message_id(data: bytes) -> bytes:
-    """Waku's id of a message in gossip: it is not the Waku message hash (T15)."""
+    """Return Waku's id of a message in gossip, which is not the Waku message hash (T15)."""
     return sha256(data).digest()
 
 
@@ -103,7 +103,7 @@ class _Peer:
 
 
 class Router:
-    """One participant of the meshes of its topics."""
+    """Participant in the meshes of its topics."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Router:
     # The application
 
     def subscribe(self, topic: str) -> None:
-        """Take part in a topic's mesh."""
+        """Join the mesh of a topic."""
         if topic not in self._meshes:
             self._meshes[topic] = set()
             for peer in self.peers.values():
@@ -149,10 +149,9 @@ class Router:
             self._queue_control(peer, _subscription(topic, subscribe=False))
 
     def publish(self, topic: str, data: bytes, now_ms: int) -> int:
-        """Send a message to every peer of a topic, which need not be subscribed; return how many
-        there are.
+        """Send a message to every peer of a topic, subscribed or not. Return their number.
 
-        Nothing is sent if the message was seen before.
+        A message that was seen before is not sent.
 
         Raises:
             ValueError: the message is too long.
@@ -170,20 +169,21 @@ class Router:
         return len(others)
 
     def mesh(self, topic: str) -> frozenset[Peer]:
-        """The peers of a topic's mesh."""
+        """Return the peers in the mesh of a topic."""
         return frozenset(self._meshes.get(topic, ()))
 
     def subscribers(self, topic: str) -> list[Peer]:
-        """The peers that are subscribed to a topic."""
+        """Return the peers that are subscribed to a topic."""
         return [name for name, peer in self.peers.items() if topic in peer.topics]
 
     @property
     def has_subscribers(self) -> bool:
-        """True if some peer has said which topics it takes."""
+        """True if a peer has announced its topics."""
         return any(peer.topics for peer in self.peers.values())
 
     def is_congested(self, topic: str) -> bool:
-        """Return True if half a queue or more waits for each peer of a topic: publish later."""
+        """Return True if every peer of a topic has half a queue or more waiting, so that publishing
+        should wait."""
         half = self.options.queue_bytes // 2
         peers = self.subscribers(topic)
         return bool(peers) and all(self.peers[name].outgoing_bytes >= half for name in peers)
@@ -195,7 +195,7 @@ class Router:
     # Peers
 
     def connected(self, name: Peer) -> None:
-        """Begin with a peer, which receives the own topics."""
+        """Add a peer and send it the own topics."""
         peer = self.peers[name] = _Peer()
         if self._meshes:
             self._queue_control(peer, _subscription(*self._meshes, subscribe=True))
@@ -206,7 +206,8 @@ class Router:
                 mesh.discard(name)
 
     def take_outgoing(self, name: Peer, limit_bytes: int = 65_536) -> list[bytes]:
-        """Return and forget RPCs for a peer, some `limit_bytes`, at least one if there are any."""
+        """Remove and return RPCs for a peer, about `limit_bytes` (at least one if there are
+        any)."""
         peer = self.peers.get(name)
         taken: list[bytes] = []
         size = 0
@@ -221,11 +222,11 @@ class Router:
 
     @property
     def waiting(self) -> list[Peer]:
-        """Peers for which there are RPCs."""
+        """Peers for which RPCs wait."""
         return [name for name, peer in self.peers.items() if peer.outgoing]
 
     def receive(self, name: Peer, data: bytes, now_ms: int) -> None:
-        """Take an RPC of a peer; nothing happens for one that is gone.
+        """Receive an RPC of a peer. Nothing happens if the peer is gone.
 
         Raises:
             InvalidInput: it cannot be read.
@@ -371,7 +372,7 @@ class Router:
     # Heartbeat
 
     def on_heartbeat(self, now_ms: int) -> None:
-        """Mend meshes, give ids to others, and forget what is old."""
+        """Mend meshes, announce ids to other peers, and remove old ones."""
         self.next_heartbeat_ms = now_ms + self.options.heartbeat_ms
         self.seen.expire(now_ms)
         self._review_promises(now_ms)
@@ -449,7 +450,7 @@ class Router:
         peer.backoff_until_ms[topic] = max(until_ms, peer.backoff_until_ms.get(topic, 0))
 
     def misbehaved(self, name: Peer, reason: str) -> None:
-        """Count a fault that was noticed outside: an RPC that is too long to be read, say."""
+        """Count a fault that the caller noticed, such as an RPC that is too long to read."""
         if (peer := self.peers.get(name)) is not None:
             self._fault(name, peer, reason)
 

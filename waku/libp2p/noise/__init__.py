@@ -1,8 +1,8 @@
-"""The secure channel: Noise_XX_25519_ChaChaPoly_SHA256 with libp2p's payloads, without I/O.
+"""Secure channel: Noise_XX_25519_ChaChaPoly_SHA256 with libp2p's payloads, without I/O.
 
-What is ours is the handshake's state machine and the framing; X25519, ChaCha20-Poly1305 and the
-signatures are OpenSSL's, HMAC and SHA-256 the standard library's. docs/libp2p.md says which vectors
-checked it.
+The state machine of the handshake and the framing are our own. X25519, ChaCha20-Poly1305 and
+signatures come from OpenSSL, HMAC and SHA-256 from the standard library. docs/libp2p.md lists the
+test vectors.
 """
 
 from .handshake import HandshakeState

@@ -24,7 +24,7 @@ _PATTERN: Final = (("e",), ("e", "ee", "s", "es"), ("s", "se"))
 
 
 class HandshakeState:
-    """One side of the handshake: messages are written and read in turn, three in all."""
+    """Side of a handshake. The two sides write and read three messages in turn."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class HandshakeState:
 
     @property
     def handshake_hash(self) -> bytes:
-        """What names this session; both sides have the same."""
+        """Hash that names the session, equal on both sides."""
         return self._symmetric.handshake_hash
 
     @property
@@ -69,11 +69,11 @@ class HandshakeState:
 
     @property
     def remote_static(self) -> bytes:
-        """The peer's static key, known after the message with its `s`."""
+        """Static key of the peer, known after the message with `s`."""
         return self._remote["s"].public_bytes_raw()
 
     def write_message(self, payload: bytes) -> bytes:
-        """The next message, with a payload that is encrypted once there is a key."""
+        """Return the next message. Its payload is encrypted as soon as there is a key."""
         assert self.writes_next
         out = bytearray()
         for token in _PATTERN[self._step]:
@@ -114,7 +114,7 @@ class HandshakeState:
         return self._symmetric.decrypt_and_hash(message)
 
     def split(self) -> tuple[CipherState, CipherState]:
-        """Ciphers of own and of received messages, once the handshake is finished."""
+        """Return the ciphers of own and received messages after the handshake."""
         assert self.is_finished
         initiators, responders = self._symmetric.split()
         return (initiators, responders) if self._initiator else (responders, initiators)

@@ -28,7 +28,7 @@ MAX_MESSAGE_BYTES: Final = 65_535
 MAX_PLAINTEXT_BYTES: Final = MAX_MESSAGE_BYTES - TAG_BYTES
 
 MAX_MUXERS: Final = 16
-"""Muxers of a peer's list that are read; the rest is ignored."""
+"""Muxers of a peer's list that are read. The rest is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class StaticKeys:
 
     @classmethod
     def from_random(cls, random_bytes: bytes) -> StaticKeys:
-        """Make both keys of 64 fresh random bytes."""
+        """Make both keys from 64 fresh random bytes."""
         if len(random_bytes) != 64:
             raise InvalidInput(f"64 random bytes are needed (got {len(random_bytes)})")
         return cls(
@@ -51,24 +51,24 @@ class StaticKeys:
 
 @dataclass(frozen=True, slots=True)
 class RemoteIdentity:
-    """The identity that the peer proved."""
+    """Identity that the peer proved."""
 
     public_key: PublicKey
     static_key: bytes
     muxers: tuple[str, ...]
-    """Muxers that the peer offers in its payload; empty where it sent no list."""
+    """Muxers that the peer offers in its payload (empty without a list)."""
 
     @property
     def peer_id(self) -> PeerId:
-        """The peer's id."""
+        """Peer id of the proven key."""
         return self.public_key.peer_id
 
 
 class NoiseSession:
-    """One side of the secure channel.
+    """Side of the secure channel.
 
-    `receive` takes bytes of the peer and returns plaintext; `data_to_send` gives the handshake's
-    bytes; `encrypt` works once `remote` is known.
+    `receive` accepts bytes of the peer and returns plaintext. `data_to_send` returns the bytes of
+    the handshake. `encrypt` works once `remote` is known.
     """
 
     def __init__(
@@ -103,17 +103,17 @@ class NoiseSession:
 
     @property
     def handshake_hash(self) -> bytes:
-        """What names this session; both sides have the same."""
+        """Hash that names the session, equal on both sides."""
         return self._handshake.handshake_hash
 
     @property
     def is_established(self) -> bool:
-        """True if both sides have proven their identity and messages may flow."""
+        """True if both sides have proven their identity and messages may be sent."""
         return self._ciphers is not None
 
     @property
     def has_data_to_send(self) -> bool:
-        """True if `data_to_send` would return any."""
+        """True if `data_to_send` would return bytes."""
         return bool(self._out)
 
     def data_to_send(self) -> bytes:
@@ -129,7 +129,7 @@ class NoiseSession:
         return size >= 0 and size >= _LENGTH.unpack_from(self._received)[0]
 
     def receive(self, data: bytes, most: int = sys.maxsize) -> bytes:
-        """Take bytes of the peer; return what its next `most` messages say in plaintext.
+        """Receive bytes of the peer. Return the plaintext of its next `most` messages.
 
         Raises:
             HandshakeFailed: the peer is another one than expected, or broke the protocol.
@@ -150,11 +150,11 @@ class NoiseSession:
         return out[0] if len(out) == 1 else b"".join(out)
 
     def forget(self) -> None:
-        """Drop what was received and not read."""
+        """Drop received bytes that were not read."""
         self._received.clear()
 
     def encrypt(self, plaintext: bytes) -> bytes:
-        """Encrypt for the peer, in as many messages as needed."""
+        """Encrypt data for the peer, in as many messages as needed."""
         assert self._ciphers is not None
         cipher = self._ciphers[0]
         out = bytearray()

@@ -1,4 +1,5 @@
-"""The node among libp2p peers: js-waku in a browser, nwaku, go-waku, other embedded nodes.
+"""Service of a node to libp2p peers: js-waku in a browser, nwaku, go-waku, and other embedded
+nodes.
 
     options                      where to listen, and what a peer may cost
     identity_file certificate addresses      the node's identity, and where it listens

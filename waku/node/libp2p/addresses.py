@@ -1,4 +1,4 @@
-"""Under which addresses a node can be reached, and the record that says so."""
+"""Addresses at which peers reach a node, and the record that lists them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _ELSEWHERE: Final = {"0.0.0.0": "192.0.2.1", "::": "2001:db8::1"}
 
 
 def reachable(bound: Multiaddr) -> list[Multiaddr]:
-    """Where a bound address can be dialled; one of all interfaces becomes that of each known."""
+    """Return the addresses at which a bound address can be dialled. An address of all interfaces
+    gives one for each known interface."""
     (kind, host), *rest = bound.parts
     if host not in _ANY:
         return [bound]
@@ -29,7 +30,7 @@ def reachable(bound: Multiaddr) -> list[Multiaddr]:
 def own_record(
     identity: PrivateKey, addresses: Sequence[Multiaddr], options: NodeOptions, *, relays: bool
 ) -> str:
-    """Return the node's record; an empty text if its key cannot sign one, or nothing fits."""
+    """Return the node's record. Empty if its key cannot sign a record, or nothing fits into one."""
     if identity.type is not KeyType.SECP256K1:
         return ""
     capabilities = Capability(0)

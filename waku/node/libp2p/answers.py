@@ -1,4 +1,4 @@
-"""Each protocol's request to its answer, bytes to bytes, from the services of the node."""
+"""Answers to each protocol's requests, from the services of the node."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["Answers", "Asking", "Respond"]
 BAD_REQUEST: Final = 400
 TOO_LARGE: Final = 413
 PUSH_OVERHEAD_BYTES: Final = 64 * 1024
-"""Of a light push, beside its message: topic and request id (nwaku's bound)."""
+"""Size of a light push besides its message: topic and request id (nwaku's limit)."""
 
 
 class Asking(Protocol):
@@ -50,17 +50,17 @@ class Asking(Protocol):
         """
 
     def spent(self, cpu_s: float) -> None:
-        """Count the CPU time that a request took."""
+        """Count the CPU time of a request."""
 
     def filter_subscriber(self) -> Subscriber:
-        """The peer as a subscriber of the filter."""
+        """Return the peer as a subscriber of the filter."""
 
 
 Respond: TypeAlias = Callable[[Asking, bytes], Awaitable[bytes]]
 
 
 class Answers:
-    """What a node answers to each protocol's requests.
+    """Answers of a node to each protocol's requests.
 
     Args:
         node: whose services they are.
@@ -76,7 +76,8 @@ class Answers:
         self._records = records
 
     def offered(self) -> dict[str, tuple[Respond, int]]:
-        """The protocols that the node's options switch on: what answers, and a request's length."""
+        """Return the protocols that the node's options switch on, each with its handler and its
+        maximum request length."""
         options = self._node.options
         push_bytes = options.max_message_bytes + PUSH_OVERHEAD_BYTES
         offered: dict[str, tuple[Respond, int]] = {
@@ -93,7 +94,8 @@ class Answers:
         return offered
 
     async def metadata(self, asking: Asking, data: bytes) -> bytes:
-        """The cluster and the shards; what the peer says of itself does not matter (T11, T12)."""
+        """Answer with the cluster and the shards. The peer's own report does not matter (T11,
+        T12)."""
         try:
             decode_metadata(data)
         except InvalidInput:
@@ -101,7 +103,7 @@ class Answers:
         return encode_metadata(Metadata(self._node.options.cluster_id, self._node.shards))
 
     async def light_push(self, asking: Asking, data: bytes) -> bytes:
-        """Light push v3."""
+        """Answer a light push v3."""
         request_id = ""
         try:
             asked = serving.decode_light_push(data)
@@ -114,7 +116,7 @@ class Answers:
         return serving.encode_answer(ResponseStatus(request_id, OK, "OK", taken))
 
     async def light_push_2(self, asking: Asking, data: bytes) -> bytes:
-        """Light push v2, which has no numbers."""
+        """Answer a light push v2, which has no status numbers."""
         request_id = ""
         try:
             asked = serving.decode_light_push_2(data)
@@ -129,7 +131,7 @@ class Answers:
         return serving.encode_light_push_2_answer(request_id, success=True, text="OK")
 
     async def filter(self, asking: Asking, data: bytes) -> bytes:
-        """Filter v2: subscribe, unsubscribe, ping."""
+        """Answer a filter v2 request: subscribe, unsubscribe or ping."""
         request_id = ""
         try:
             asked = serving.decode_filter_request(data)
@@ -143,7 +145,7 @@ class Answers:
         return serving.encode_answer(ResponseStatus(request_id, OK, "OK"))
 
     async def store(self, asking: Asking, data: bytes) -> bytes:
-        """Store v3: a page, or messages by hash."""
+        """Answer a Store v3 query with a page, or with messages by hash."""
         request_id, page = "", StorePage(())
         begun_s = time.thread_time()
         try:
@@ -164,7 +166,7 @@ class Answers:
         return encoded
 
     async def peer_exchange(self, asking: Asking, data: bytes) -> bytes:
-        """Records of this node and of those that its options name."""
+        """Answer with records of this node and of its option `known_peers`."""
         try:
             count = serving.decode_peer_exchange_query(data)
             asking.admit()

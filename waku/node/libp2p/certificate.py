@@ -1,4 +1,4 @@
-"""The certificate of `wss`, from files that another program renews."""
+"""Certificate of `wss`, from files that another program renews."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logging.getLogger("waku.node.libp2p")
 
 
 class Certificate:
-    """A TLS context whose certificate follows its files.
+    """TLS context that loads its certificate again when the files change.
 
     Raises:
         CannotListen: the files cannot be read, or do not belong together.
@@ -34,7 +34,8 @@ class Certificate:
             ) from error
 
     def follow(self) -> None:
-        """Read the files again if they have changed; what is broken leaves the old certificate."""
+        """Read the files again if they have changed. If they are broken, the old certificate
+        stays."""
         try:
             stamp = self._stamped()
             if stamp == self._stamp:

@@ -1,4 +1,4 @@
-"""The node's part in the meshes of libp2p's relay: what waits to be published, and what comes."""
+"""The node in the meshes of libp2p's relay: messages to publish, and received messages."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from waku.p2p.meshes import Meshes
 __all__ = ["RelayGossip"]
 
 PUBLISH_PER_SECOND: Final = 400
-"""go-libp2p drops larger bursts."""
+"""Burst size, because go-libp2p drops larger bursts."""
 CONGESTED_S: Final = 30.0
-"""So long a message waits for a peer of its topic that takes messages; then it is dropped."""
+"""Time that a message waits for a ready peer of its topic. It is then dropped."""
 RPC_BYTES: Final = 1 << 20
-"""Longest RPC of the specification; where two messages are longer, those."""
+"""Size limit of an RPC in the specification, or of two messages if they are longer."""
 
 _log = logging.getLogger("waku.node.relay")
 
 
 class RelayGossip:
-    """Publishes the node's messages to relay peers, and hands it those of others.
+    """Publishes the node's messages to relay peers, and passes their messages to the node.
 
     Args:
         node: the node around it.
@@ -78,13 +78,13 @@ class RelayGossip:
         self._is_dropping = False
 
     async def run(self, tasks: TaskGroup) -> None:
-        """Take part in the meshes; return once peers can be met."""
+        """Join the meshes. Return when peers can be connected."""
         self.follow(self._node.relay.pubsub_topics)
         await tasks.start(self.meshes.run)
         tasks.start_soon(self._publish_all)
 
     def follow(self, pubsub_topics: Iterable[str]) -> None:
-        """Take part in the meshes of these topics, and of no other."""
+        """Join the meshes of these topics, and leave all others."""
         wanted = frozenset(pubsub_topics)
         for topic in wanted - self.meshes.topics:
             self.meshes.join(topic)
@@ -92,12 +92,12 @@ class RelayGossip:
             self.meshes.leave(topic)
 
     def meet(self, link: Carrier) -> None:
-        """Begin with a peer, unless it may not take part."""
+        """Add a peer, unless it may not take part."""
         if self._admits(link.peer_id):
             self.meshes.meet(link)
 
     def admit(self) -> None:
-        """Do nothing while there is room for a message of this node's clients.
+        """Do nothing if there is room for a message of this node's clients.
 
         Raises:
             RelayFull: as many wait for relay peers as the node's options allow.
@@ -109,7 +109,8 @@ class RelayGossip:
             )
 
     def send(self, envelope: Envelope) -> None:
-        """Publish a message, now or when a peer is there; the oldest give way."""
+        """Publish a message now, or when a peer is connected. If too many wait, the oldest are
+        dropped."""
         if not self.has_peers and not self.meshes.subscribers(envelope.pubsub_topic):
             return
         if self._is_full and not self._is_dropping:

@@ -1,4 +1,4 @@
-"""The peers that are connected: their budgets, their turns and their filter subscriptions."""
+"""Connected peers: their budgets, their turns and their filter subscriptions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from waku.node.services import ServiceRefused
 __all__ = ["Guest", "Guests"]
 
 REQUEST_CPU_S: Final = 0.001
-"""CPU time of a Store query that counts as one more request."""
+"""CPU time of a Store query that costs one more request."""
 
 
 class Guest:
-    """One peer, over all of its connections. To the filter table it is a subscriber."""
+    """Peer with all of its connections. For the filter table it is a subscriber."""
 
     def __init__(self, guests: Guests, peer_id: PeerId) -> None:
         self.peer_id: Final = str(peer_id)
@@ -54,11 +54,11 @@ class Guest:
         self._guests.check_room()
 
     def spent(self, cpu_s: float) -> None:
-        """Count the time that one of its requests took."""
+        """Count the CPU time of one of its requests."""
         self._budget.charge(cpu_s / REQUEST_CPU_S)
 
     def filter_subscriber(self) -> Guest:
-        """The peer as a subscriber; its pushes have a task from now on."""
+        """Return the peer as a subscriber. From now on its pushes have a task."""
         if self._pusher is None:
             self._pusher = Pusher(
                 self._guests.limits, self._link, self._guests.encoder, self._missed
@@ -69,14 +69,14 @@ class Guest:
 
     @property
     def queued_bytes(self) -> int:
-        """Messages that wait to be pushed to it."""
+        """Messages that wait to be pushed to the peer."""
         return 0 if self._pusher is None else self._pusher.queued_bytes
 
     def stop(self) -> None:
         self._pushing.cancel()
 
     def push(self, envelope: Envelope) -> None:
-        """Take a message that matches; without waiting."""
+        """Accept a message that matches, without waiting."""
         if self._pusher is not None:
             self._pusher.put(envelope)
 
@@ -112,7 +112,7 @@ class Guest:
 
 
 class Guests:
-    """All peers that have asked for something and are connected."""
+    """Connected peers that have sent a request."""
 
     def __init__(
         self, node: ServiceHost, limits: ListenLimits, reports: Reports, tasks: TaskGroup
@@ -133,7 +133,7 @@ class Guests:
         return iter(self._guests.values())
 
     def of(self, link: Carrier) -> Guest:
-        """The peer at the other end of a connection, which was used just now."""
+        """Return the peer of a connection, and note the use of the connection."""
         peer_id = link.peer_id
         guest = self._guests.get(peer_id)
         if guest is None:
@@ -143,7 +143,7 @@ class Guests:
         return guest
 
     def left(self, peer_id: PeerId) -> None:
-        """Forget connections of a peer that are over, and with the last one the peer."""
+        """Remove connections that are over. With its last connection the peer is removed."""
         guest = self._guests.get(peer_id)
         if guest is None:
             return
@@ -155,7 +155,7 @@ class Guests:
             guest.stop()
 
     def check_room(self) -> None:
-        """Do nothing where one more answer may wait to be taken.
+        """Do nothing if one more answer may wait to be read.
 
         Raises:
             ServiceRefused: peers take their answers too slowly.

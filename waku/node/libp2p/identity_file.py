@@ -1,4 +1,4 @@
-"""The key of a node in a file, so that its peer id and addresses outlive it."""
+"""Key file of a node, so that its peer id and addresses survive a restart."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ OWNER_ONLY: Final = 0o600
 
 
 class IdentityFile:
-    """A secp256k1 secret as 64 hexadecimal digits, as go-waku and nwaku take it (`--nodekey`).
+    """Secp256k1 secret in a file as 64 hexadecimal digits, the form of go-waku and nwaku
+    (`--nodekey`).
 
-    It is made where it does not exist. One node has it at a time, until `close`: peers keep one
-    connection for each peer id (T17).
+    A missing file is created. Only one node may use it at a time, until `close`. Peers keep only
+    one connection for each peer id (T17).
 
     Raises:
         CannotListen: it cannot be read or made, others may read it, another node has it, or it is
@@ -52,7 +53,7 @@ class IdentityFile:
             raise
 
     def close(self) -> None:
-        """Let another node have it."""
+        """Release the file for another node."""
         self._lock.release()
 
     def _read(self) -> PrivateKey:

@@ -1,4 +1,5 @@
-"""`Network`: a node among libp2p peers. One host listens, dials, serves, relays and asks."""
+"""`Network`: a node among libp2p peers. One host listens, dials, serves, relays and sends
+requests."""
 
 from __future__ import annotations
 
@@ -52,21 +53,21 @@ from waku.p2p.service_peer import ServicePeer
 __all__ = ["Network"]
 
 CERTIFICATE_S: Final = 60.0
-"""Interval in which the files of the certificate are looked at."""
+"""Polling interval for changes of the certificate files."""
 
 _log = logging.getLogger("waku.node.libp2p")
 
 
 class NetworkHost(ServiceHost, Protocol):
-    """An `EmbeddedNode`, as its network sees it."""
+    """`EmbeddedNode` as its network sees it."""
 
     @property
     def service_nodes(self) -> ServiceNodes:
-        """The peers that serve its own light clients."""
+        """Peers that serve this node's light clients."""
 
     @property
     def store_resume(self) -> StoreResume | None:
-        """What asks peers for messages that were missed."""
+        """Fetcher of missed messages from peers."""
 
 
 class Network:
@@ -143,16 +144,16 @@ class Network:
 
     @property
     def connections(self) -> int:
-        """Connections that are open, those too that are still in their handshake."""
+        """Number of open connections, including unfinished handshakes."""
         return len(self._host.links)
 
     @property
     def dials(self) -> Mapping[bool, int]:
-        """Attempts to dial, by whether a peer answered."""
+        """Dial attempts, by whether a peer answered."""
         return self._host.dials
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
-        """Listen and stay connected until cancelled.
+        """Listen and keep connections until cancelled.
 
         Raises:
             CannotListen: an address is taken, or not one of this machine.
@@ -167,7 +168,7 @@ class Network:
             await stack.aclose()
 
     async def connect(self, text: str, *, stay: bool) -> None:
-        """Connect to a peer now; `stay` dials it again whenever the connection ends.
+        """Connect to a peer now. With `stay`, dial it again whenever the connection ends.
 
         Raises:
             WrongCluster: the peer is of another network.
@@ -186,7 +187,7 @@ class Network:
             self._link(peer_id).is_kept = True
 
     def keep(self, text: str) -> None:
-        """Connect to a peer as soon as it answers, and again whenever it comes back.
+        """Connect to a peer as soon as it answers, and again whenever it returns.
 
         Raises:
             InvalidInput: the address cannot be dialled.

@@ -1,4 +1,4 @@
-"""Where a node listens for libp2p peers, and what each of them may cost."""
+"""Addresses at which a node listens for libp2p peers, and limits for peers."""
 
 from __future__ import annotations
 
@@ -18,47 +18,52 @@ _OWN: Final = frozenset({"ip4", "ip6"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenLimits:
-    """What peers may cost, each and all together. A peer that passes a limit is named in the log.
+    """Limits for libp2p peers, for each of them and for all together. The log names a peer that
+    exceeds a limit.
 
-    Beside them: `service_requests_per_s` and `max_message_bytes` of `NodeOptions`, and the limits
-    of its filter table and of its Store, which are those of REST.
+    Further limits: `service_requests_per_s` and `max_message_bytes` of `NodeOptions`. The limits of
+    the filter table and of the Store are the same as for REST.
 
     Raises:
         ValueError: a limit is below 1; the message names it.
     """
 
     connections: int = 200
-    """Connections at once; fewer where the process may not have so many files open. One beyond is
-    closed."""
+    """Connections at once. Further connections are closed. The number is lower if the process may
+    not open so many files."""
     connections_by_address: int = 64
-    """The same from one IP address. A TLS proxy in front has one: give it `connections`."""
+    """Connections at once from one IP address. If a TLS proxy stands in front, set it to
+    `connections`."""
     handshake_ms: int = 10_000
-    """From the first byte until the peer has proven its identity."""
+    """Time from the first byte of a connection until the peer has proven its identity."""
     idle_ms: int = 300_000
-    """A connection without a byte for so long is closed."""
+    """Time without a byte after which a connection is closed."""
     streams: int = 256
-    """Streams that one connection may have open; one beyond is reset."""
+    """Streams that one connection may have open. A further stream is reset."""
     buffer_bytes: int = 4 * MIB
-    """Bytes of a connection that were received and not read yet; beyond them it is closed."""
+    """Received bytes of a connection that were not read yet. A connection with more is closed."""
     frames_per_s: int = 100_000
-    """Frames that one connection may send, with a burst of two seconds; beyond them it is closed.
-    New streams and pings count several times, nonsense 100 times."""
+    """Frames that a connection may send each second, with a burst of two seconds. A connection that
+    sends more is closed. New streams and pings count several times, and invalid frames 100
+    times."""
     requests_at_once: int = 8
-    """Requests of one peer that are served at once; further ones wait in `buffer_bytes`."""
+    """Requests of one peer that are served at once. Further requests wait in `buffer_bytes`."""
     request_ms: int = 30_000
-    """From the first byte of a request until its answer is taken; then the connection is closed."""
+    """Time from the first byte of a request until the peer has read the answer. The node then
+    closes the connection."""
     page_bytes: int = 4 * MIB
-    """Messages of one page of Store; the rest comes with the next page."""
+    """Messages in one page of a Store answer. Further messages come with the next page."""
     answer_bytes: int = 128 * MIB
-    """Answers that wait to be taken, of all peers; requests beyond are refused (503)."""
+    """Answers that wait until peers read them, for all peers. Further requests are refused
+    (503)."""
     topic_bytes: int = 256
-    """Length of a topic in a filter subscription; a longer one is refused (400)."""
+    """Maximum length of a topic in a filter subscription. Longer topics are refused (400)."""
     push_messages: int = 1_024
-    """Messages that wait to be pushed to one peer; the oldest are dropped."""
+    """Messages that wait to be pushed to one peer. The oldest are dropped."""
     push_bytes: int = 4 * MIB
-    """The same in bytes."""
+    """Bytes that wait to be pushed to one peer. The oldest messages are dropped."""
     push_ms: int = 30_000
-    """Time that a peer may take for a pushed message; then the connection is closed."""
+    """Time limit for a peer to read a pushed message. The node then closes the connection."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -68,7 +73,7 @@ class ListenLimits:
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Where a node serves libp2p peers.
+    """Addresses, keys and limits of a node that serves libp2p peers.
 
     Raises:
         ValueError: an address that cannot be listened at or announced, `wss` without a certificate,
@@ -76,21 +81,23 @@ class Listen:
     """
 
     addresses: tuple[str, ...]
-    """`/ip4/0.0.0.0/tcp/60000`, `…/ws`, `…/wss`; port 0 takes a free one."""
+    """Addresses to listen on, such as `/ip4/0.0.0.0/tcp/60000`, `…/ws` or `…/wss`. Port 0 takes a
+    free one."""
     announce: tuple[str, ...] = ()
-    """Addresses that peers are given instead, such as `/dns4/node.example/tcp/443/wss`."""
+    """Addresses that the node announces to peers instead, such as
+    `/dns4/node.example/tcp/443/wss`."""
     identity: PrivateKey | Path | None = field(default=None, repr=False)
-    """Own key, or the file of it, which is made where it does not exist; None makes a new key at
-    each start."""
+    """Private key of the node, or the path of its key file. A missing file is created. None makes a
+    new key at each start."""
     tls_certificate: Path | None = None
-    """Certificate chain for `wss`, PEM. It is read again when it changes."""
+    """Path of the certificate chain for `wss` (PEM). The node reads it again after a change."""
     tls_key: Path | None = None
-    """Private key of the certificate, PEM."""
+    """Path of the certificate's private key (PEM)."""
     known_peers: tuple[str, ...] = ()
-    """Records (`enr:…`) of other nodes, for peers that ask (peer exchange)."""
+    """Records (`enr:…`) of other nodes, which peers can request (peer exchange)."""
     limits: ListenLimits = ListenLimits()
     bound: tuple[socket.socket, ...] = field(default=(), repr=False, compare=False)
-    """Sockets that listen already, at some of the addresses; the node takes them over."""
+    """Sockets that already listen at some of the addresses. The node takes them over."""
 
     def __post_init__(self) -> None:
         if not self.addresses:

@@ -1,4 +1,4 @@
-"""libp2p peers as links of the node, and their services, asked for the node's clients."""
+"""libp2p peers as links of the node, and their services for the node's clients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["PeerLink", "PeerServices"]
 T = TypeVar("T")
 
 DIAL_S: Final = 2.0
-"""So long a request waits for a service node that is away: nwaku dials it for each request."""
+"""Time that a request waits for an absent service node, because nwaku dials it for each request."""
 
 NOBODY_STATUS: Final = 505
 NOBODY: Final = "No peers for topic, skipping publish"
@@ -37,7 +37,7 @@ _EMPTY_CURSOR: Final = bytes(HASH_BYTES)
 
 
 class PeerLink:
-    """A libp2p peer as a link of the node.
+    """Link of the node to a libp2p peer.
 
     Args:
         peer_id: the peer.
@@ -69,11 +69,12 @@ class PeerLink:
 
     @property
     def peer(self) -> ServicePeer | None:
-        """The peer over its newest connection; None while there is none."""
+        """Newest connection to the peer. None without a connection."""
         return self._peers[-1] if self._peers else None
 
     async def reached(self) -> ServicePeer | None:
-        """Return the peer, after a dial if there is no connection; None if it does not answer."""
+        """Return the peer, and dial it if there is no connection. Return None if it does not
+        answer."""
         if not self._peers and self.is_kept:
             self._dial(self.key)
             with anyio.move_on_after(DIAL_S):
@@ -82,7 +83,7 @@ class PeerLink:
 
     @property
     def info(self) -> PeerInfo | None:
-        """The peer, as it reported itself last; None until it has."""
+        """Last report of the peer about itself. None before the first report."""
         return self._info
 
     @property
@@ -91,7 +92,7 @@ class PeerLink:
         return bool(self._peers)
 
     def met(self, peer: ServicePeer) -> None:
-        """Note a connection to the peer."""
+        """Note a new connection to the peer."""
         self._peers.append(peer)
         self._changed.set()
         metadata = peer.metadata
@@ -105,26 +106,26 @@ class PeerLink:
         )
 
     def lost(self, peer: ServicePeer) -> None:
-        """Note that a connection is over."""
+        """Note that a connection ended."""
         self._peers.remove(peer)
         if not self._peers:
             self._changed = anyio.Event()
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Return True if the peer is subscribed to a topic of relay."""
+        """Return True if the peer is subscribed to a relay topic."""
         if self._gossip is None:
             return False
         return any(self.key == str(one) for one in self._gossip.meshes.subscribers(pubsub_topic))
 
     def send(self, envelope: Envelope) -> None:
-        """Do nothing: gossip brings messages to all peers at once."""
+        """Do nothing, because gossip sends messages to all peers at once."""
 
 
 class PeerServices:
     """`RemoteServices` of a libp2p peer.
 
-    The peer knows one subscriber, this node. `table` has which of our clients wants what. The
-    refusals of this side have nwaku's words, too.
+    The peer knows one subscriber, this node. `table` records which of our clients wants which
+    topic. Refusals of this side also use nwaku's words.
     """
 
     def __init__(self, link: PeerLink, table: FilterTable) -> None:
@@ -132,7 +133,7 @@ class PeerServices:
         self._table = table
 
     async def push(self, pubsub_topic: str, message: WakuMessage) -> int:
-        """Publish through the peer; return how many relay peers it reached.
+        """Publish through the peer. Return the number of relay peers that it reached.
 
         Raises:
             ServiceRefused: by the peer, or it cannot be reached.
@@ -178,7 +179,7 @@ class PeerServices:
         return page
 
     async def ping(self, subscriber: Subscriber) -> None:
-        """Return if a client is subscribed, and the peer still knows this node.
+        """Return if a client is subscribed and the peer still knows this node.
 
         Raises:
             ServiceRefused: not, or it cannot be reached.
@@ -187,7 +188,7 @@ class PeerServices:
         await self.check()
 
     async def subscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
-        """Have the peer push what matches.
+        """Ask the peer to push matching messages.
 
         Raises:
             ServiceRefused: too many criteria, or it cannot be reached.
@@ -201,7 +202,7 @@ class PeerServices:
             raise
 
     async def unsubscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
-        """End the subscription; the peer goes on to push what other clients want.
+        """End a subscription. The peer continues to push messages for other clients.
 
         Raises:
             ServiceRefused: none was subscribed to, or it cannot be reached.
@@ -225,7 +226,7 @@ class PeerServices:
         await self._filter(FilterRequest.SUBSCRIBER_PING)
 
     async def renew(self, criteria: Sequence[Criterion]) -> None:
-        """Have the peer push what clients want.
+        """Ask the peer to push the messages that clients want.
 
         Raises:
             ServiceRefused: as `subscribe`.
@@ -233,7 +234,7 @@ class PeerServices:
         await self._filter(FilterRequest.SUBSCRIBE, criteria)
 
     async def forget(self, criteria: Sequence[Criterion]) -> None:
-        """Have the peer push no longer what no client wants; a failure is ignored."""
+        """Ask the peer to stop pushing messages that no client wants. A failure is ignored."""
         with suppress(ServiceRefused):
             for part in in_requests(self._unwanted(criteria)):
                 await self._filter(FilterRequest.UNSUBSCRIBE, part)

@@ -1,4 +1,4 @@
-"""Messages that the filter pushes to one peer: a bounded queue, and the streams they leave on."""
+"""Filter pushes to one peer: a limited queue, and the streams of the messages."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from waku.p2p.serving_codec import encode_push
 __all__ = ["PushEncoder", "Pusher"]
 
 END_WAIT_S: Final = 0.25
-"""So long a peer has after the first message to end the stream, as go-waku does (T9)."""
+"""Time after the first message in which the peer may end the stream, as go-waku does (T9)."""
 BATCH_BYTES: Final = 64 * 1024
-"""Messages that leave in one write, where a peer reads several on one stream."""
+"""Messages in one write, for a peer that reads several on one stream."""
 UNREAD_STREAMS: Final = 16
-"""Streams of one message that a peer may be reading at once."""
+"""Open streams of one message each that the peer has not read yet."""
 ATTEMPTS: Final = 3
-"""Streams in a row that a peer may refuse before it counts as no subscriber."""
+"""Refused streams in a row after which the peer no longer counts as a subscriber."""
 
 
 class PushEncoder:
-    """Writes each message once, however many peers it is pushed to."""
+    """Cache that encodes each message once for all peers."""
 
     def __init__(self) -> None:
         self._last: tuple[Envelope | None, bytes] = (None, b"")
 
     def encoded(self, envelope: Envelope) -> bytes:
-        """The message behind its length."""
+        """Return the message with its length prefix."""
         envelope_before, data = self._last
         if envelope_before is not envelope:
             data = prefixed(encode_push(envelope.pubsub_topic, envelope.message))
@@ -45,10 +45,10 @@ class PushEncoder:
 
 
 class Pusher:
-    """Pushes messages to one peer; `run` is its task.
+    """Pushes messages to one peer. `run` is its task.
 
-    nwaku and js-waku read every message on one stream. go-waku reads one and ends the stream; then
-    each message gets a separate stream (T9).
+    nwaku and js-waku read all messages on one stream. go-waku reads one message and ends the
+    stream, so each message then gets its own stream (T9).
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Pusher:
         """True if messages were dropped since the queue was empty."""
 
     def put(self, envelope: Envelope) -> None:
-        """Keep a message until the peer takes it; where there is no room, the oldest is dropped."""
+        """Keep a message until the peer reads it. A full queue drops the oldest."""
         data = self._encoder.encoded(envelope)
         self._queue.append(data)
         self.queued_bytes += len(data)
@@ -95,7 +95,7 @@ class Pusher:
         self._wake.set()
 
     async def run(self) -> None:
-        """Push until the peer refuses.
+        """Push messages until the peer refuses.
 
         Raises:
             ConnectionClosed: the peer has no connection any more.

@@ -1,4 +1,4 @@
-"""Serving the requests of libp2p peers: one stream, one request, one answer."""
+"""Server for requests of libp2p peers: one stream, one request, one answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger("waku.node.libp2p")
 
 
 class Serving:
-    """Answers light push, filter, Store, metadata and peer exchange.
+    """Handlers of light push, filter, Store, metadata and peer exchange.
 
     Args:
         node: whose services they are.
@@ -49,7 +49,7 @@ class Serving:
         self._answers = Answers(node, limits, records)
 
     def handlers(self) -> dict[str, Handler]:
-        """Return what serves each protocol that the node's options switch on."""
+        """Return the handler of each protocol that the node's options switch on."""
         return {
             protocol: partial(self._serve, respond, limit_bytes)
             for protocol, (respond, limit_bytes) in self._answers.offered().items()
