@@ -71,7 +71,7 @@ async def test_the_example_of_the_relay_leaf_prints_what_it_says(
 def test_every_error_that_is_named_exists() -> None:
     table = PAGE.split("## Refusals")[1].split("## What is missing")[0]
     named = re.findall(r"^\|[^|]+\| `(\w+)`", table, re.MULTILINE)
-    assert len(named) == 5
+    assert len(named) >= 5
     assert set(named) <= set(errors.__all__)
 
 
