@@ -191,9 +191,8 @@ class Runtime:
         """Emit what is unconfirmed from before a restart, so that nothing new overtakes it; then
         listen and ask Store."""
         if self._state is not None:
-            tables = self._state.saved.tables
             now_ms = self._driver.now_ms()
-            for number, step in enumerate(self.engine.redeliver(tables, now_ms)):
+            for number, step in enumerate(self.engine.redeliver(now_ms)):
                 self._driver.end(step, now_ms)
                 if number % REDELIVERED_AT_ONCE == 0:
                     await anyio.lowlevel.checkpoint()
