@@ -217,13 +217,13 @@ class Engine:
                 self.core.unacknowledged,
             )
             self._idempotency.restore(saved.tables.get(SENDS.name, ()))
+            if self._pending_events is not None:
+                self._pending_events.restore(saved.tables.get(PENDING_EVENTS.name, ()))
         return max(window_start_ms, wanted_from_ms)
 
-    def redeliver(self, tables: Tables, now_ms: int) -> Iterator[Step]:
+    def redeliver(self, now_ms: int) -> Iterator[Step]:
         """Emit again what was not confirmed before a restart, a step for each."""
-        for events in self._translation.again(
-            tables.get(PENDING_EVENTS.name, ()), self.core.log, now_ms
-        ):
+        for events in self._translation.again(self.core.log, now_ms):
             self._events += events
             yield self.step(now_ms)
 

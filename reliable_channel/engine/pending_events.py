@@ -5,7 +5,7 @@ oldest are dropped from it.
 """
 
 import json
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Final, NamedTuple
@@ -46,6 +46,14 @@ Key = tuple[str, str] | AnyEvent
 """An event by its kind and message id, or itself where it has none; it may be a copy."""
 
 
+class _Delivery(NamedTuple):
+    """A delivery before a restart, whose content is in the log."""
+
+    message_id: str
+    position: int
+    missing: tuple[HistoryEntry, ...]
+
+
 class PendingEvents:
     """Numbers deliveries and reports, and remembers which event confirms which numbers."""
 
@@ -57,6 +65,7 @@ class PendingEvents:
         self._rows = 0
         """Numbers in all of these."""
         self._dropped = 0
+        self._restored: deque[tuple[int, Report | _Delivery]] = deque()
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -93,18 +102,26 @@ class PendingEvents:
         self._forget(numbers)
         return bool(numbers)
 
-    def restore(self, rows: Sequence[Row], log: MessageLog) -> Iterator[tuple[AnyEvent, int]]:
-        """What is unconfirmed from before a restart, in order, with its numbers. Messages that
-        retention has trimmed meanwhile are left out."""
+    def restore(self, rows: Sequence[Row]) -> None:
+        """Read what is unconfirmed from before a restart."""
         for number, message_id, event in sorted(PENDING_EVENTS.read(rows)):
-            self._last = max(self._last, number)
+            self._last = number
             values = json.loads(event)
             if not isinstance(values, dict):
                 raise DamagedRow(f"event {number} must be an object (got {event!r})")
-            if kind := _BY_NAME.get(values.pop("event")):
-                yield _report(kind, values), number
-            elif entry := log.get(message_id):
-                yield _redelivered(entry, values), number
+            kind = _BY_NAME.get(values.pop("event"))
+            restored = _delivery(message_id, values) if kind is None else _report(kind, values)
+            self._restored.append((number, restored))
+
+    def again(self, log: MessageLog) -> Iterator[tuple[AnyEvent, int]]:
+        """What `restore` read, in order, with its numbers. Messages that retention has trimmed
+        meanwhile are left out."""
+        while self._restored:
+            number, event = self._restored.popleft()
+            if not isinstance(event, _Delivery):
+                yield event, number
+            elif entry := log.get(event.message_id):
+                yield _redelivered(entry, event), number
             else:
                 self._recorder.delete(PENDING_EVENTS, number)
 
@@ -136,20 +153,25 @@ def _key(event: AnyEvent) -> Key:
     return (event.wire_name, message_id) if isinstance(message_id, str) else event
 
 
-def _redelivered(entry: LogEntry, values: dict[str, object]) -> MessageReceived:
+def _delivery(message_id: str, values: dict[str, object]) -> _Delivery:
     position, missing = values["position"], values["missing"]
     if not (isinstance(position, int) and isinstance(missing, list)):
-        raise DamagedRow(f"event of {entry.message_id!r} without position or missing messages")
+        raise DamagedRow(f"event of {message_id!r} without position or missing messages")
+    entries = (
+        HistoryEntry(entry_id, bytes.fromhex(hint) if hint else None, sender_id)
+        for entry_id, hint, sender_id in missing
+    )
+    return _Delivery(message_id, position, tuple(entries))
+
+
+def _redelivered(entry: LogEntry, event: _Delivery) -> MessageReceived:
     return MessageReceived(
         entry.message_id,
         entry.sender_id,
         entry.content,
         entry.lamport_timestamp,
-        position,
-        tuple(
-            HistoryEntry(message_id, bytes.fromhex(hint) if hint else None, sender_id)
-            for message_id, hint, sender_id in missing
-        ),
+        event.position,
+        event.missing,
         entry.retrieval_hint,
         redelivered=True,
     )

@@ -18,7 +18,6 @@ from ..events import (
     MessageLost,
     MessageReceived,
 )
-from ..sds.changes import Row
 from ..sds.events import SdsEvent
 from ..sds.log.log import MessageLog
 from .pending_events import REPORTS, PendingEvents
@@ -89,12 +88,10 @@ class Translation:
         """Incomplete payloads that took too long."""
         return self._accounted(self._segmentation.on_deadline(now_ms))
 
-    def again(
-        self, pending: Sequence[Row], log: MessageLog, now_ms: int
-    ) -> Iterator[Iterable[AnyEvent]]:
+    def again(self, log: MessageLog, now_ms: int) -> Iterator[Iterable[AnyEvent]]:
         """The events that were pending before a restart, one after the other."""
         assert self._pending_events is not None
-        for event, number in self._pending_events.restore(pending, log):
+        for event, number in self._pending_events.again(log):
             if isinstance(event, MessageReceived):
                 yield self._passed_on(event, number, now_ms)
             else:

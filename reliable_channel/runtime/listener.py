@@ -53,7 +53,7 @@ class Intake:
         arrival = self._driver.take(payload, received)
         if self._unopened is not None:
             if payload is not received.payload:
-                self._unopened.has_opened = True
+                self._unopened.note_opened()
             elif arrival.outcome is Outcome.REJECTED:  # contents alone are encrypted
                 await self._note(received)
         return arrival

@@ -181,7 +181,7 @@ class Runtime:
         for _ in range(CONCURRENCY):
             start(self._publisher.run, name="publisher")
         if self._contents is not None:
-            start(self._contents.run, self._driver, self._content_unopened, name="opener")
+            start(self._contents.run, self._driver, self._content_tried, name="opener")
         start(self._driver.run, name="timer")
         start(watch_nodes, self._transport, self._health, name="node_watch")
         start(self._listen, tasks, name="listener")
@@ -191,9 +191,8 @@ class Runtime:
         """Emit what is unconfirmed from before a restart, so that nothing new overtakes it; then
         listen and ask Store."""
         if self._state is not None:
-            tables = self._state.saved.tables
             now_ms = self._driver.now_ms()
-            for number, step in enumerate(self.engine.redeliver(tables, now_ms)):
+            for number, step in enumerate(self.engine.redeliver(now_ms)):
                 self._driver.end(step, now_ms)
                 if number % REDELIVERED_AT_ONCE == 0:
                     await anyio.lowlevel.checkpoint()
@@ -390,8 +389,12 @@ class Runtime:
     def _fell_behind(self, readers: int, unread: int) -> None:
         self._driver.emit_now(ReaderFellBehind(readers, unread), self._driver.now_ms())
 
-    def _content_unopened(self, message_id: str) -> None:
-        if self._unopened is not None and self._unopened.note_content(message_id):
+    def _content_tried(self, message_id: str, opened: bool) -> None:
+        if self._unopened is None:
+            return
+        if opened:
+            self._unopened.note_opened()
+        elif self._unopened.note_content(message_id):
             self._log_unopened()
 
     def _log_unopened(self) -> None:

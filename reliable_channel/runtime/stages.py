@@ -151,9 +151,9 @@ class ContentStages:
         except StageError as error:
             raise EncryptionFailed(f"nothing was sent: {error}") from error
 
-    async def run(self, driver: RealTimeDriver, not_opened: Callable[[str], None]) -> None:
-        """Decrypt what was delivered and hand it on, one after the other, for ever; call
-        `not_opened` with the id of what does not open."""
+    async def run(self, driver: RealTimeDriver, tried: Callable[[str, bool], None]) -> None:
+        """Decrypt what was delivered and hand it on, one after the other, for ever; call `tried`
+        with the id of each message, and True if it opened."""
         engine = driver.engine
         while True:
             while not engine.to_decrypt:
@@ -163,9 +163,10 @@ class ContentStages:
                 content = await self._decrypted(to_decrypt.event.content)
             except NotForUs as error:
                 driver.undecryptable(to_decrypt, str(error))
-                not_opened(to_decrypt.event.message_id)
+                tried(to_decrypt.event.message_id, False)
             else:
                 driver.decrypted(to_decrypt, content)
+                tried(to_decrypt.event.message_id, True)
             engine.to_decrypt.popleft()
 
     async def open(self, content: bytes) -> bytes | None:

@@ -6,8 +6,9 @@ from .._contracts.encryption import DecryptionFailed, Encryption
 from ..sds.dialects.codec import Codec, CodecError
 from ..sds.recent_set import RecentSet
 
-LOGGED_AT: Final = 3
-"""Messages that do not open before the log says so."""
+WARNED_AT: Final = 3
+"""Messages that do not open, one after the other, before it is a warning: anyone can publish one.
+A wrong key opens nothing, so the next messages follow."""
 KNOWN: Final = 1000
 """Hashes that are remembered: a Store gives the same message again."""
 
@@ -29,9 +30,17 @@ class Unopened:
         """True if other channels may use the content topic, with other keys."""
         self._known = RecentSet[bytes](KNOWN)
         self._count = 0
+        self._in_a_row = 0
+        """Messages that did not open since the last one that did."""
         self._in_other_order = 0
+        self._was_warned_of = False
         self.has_opened = False
         """True if the key opened any message."""
+
+    def note_opened(self) -> None:
+        """Note a message that opened: the key is the right one."""
+        self.has_opened = True
+        self._in_a_row = self._in_other_order = 0
 
     async def note(self, message_hash: bytes, payload: bytes) -> bool:
         """Note a payload that could not be read; return True if the log should say so now."""
@@ -39,14 +48,13 @@ class Unopened:
             return False
         is_in_other_order = await self._opens_in_other_order(payload)
         # Where contents alone are encrypted, a payload that cannot be read may be anything.
-        self._count += is_in_other_order or not self._contents_alone
+        counts = is_in_other_order or not self._contents_alone
         self._in_other_order += is_in_other_order
-        return self._count == LOGGED_AT and self.warning is not None
+        return self._add(counts)
 
     def note_content(self, message_id: str) -> bool:
         """Note a message whose content did not open; return True if the log should say so now."""
-        self._count += self._known.add(message_id.encode())
-        return self._count == LOGGED_AT and self.warning is not None
+        return self._add(self._known.add(message_id.encode()))
 
     async def try_open(self, message_hash: bytes, payload: bytes) -> None:
         """Open a message as the channel would, and note what does not open."""
@@ -65,11 +73,20 @@ class Unopened:
         except CodecError:
             await self.note(message_hash, payload)
         else:
-            self.has_opened = True
+            self.note_opened()
 
     @property
     def warning(self) -> str | None:
-        """What is wrong and what to do; None if nothing is."""
+        """What is wrong at present and what to do; None if nothing is.
+
+        A message in the other order is a warning by itself, because its sender has the key.
+        """
+        is_certain = self._in_other_order or self._in_a_row >= WARNED_AT
+        return self.found if is_certain else None
+
+    @property
+    def found(self) -> str | None:
+        """What was wrong at any time and what to do; None if every message opened."""
         if not self._count or (self._is_shared and self.has_opened):
             return None
         if self._in_other_order:
@@ -83,6 +100,15 @@ class Unopened:
             f"messages that do not open with the key of this channel: {self._count}; their senders "
             f"use another key{others}. Compare `encryption` of all participants"
         )
+
+    def _add(self, counts: bool) -> bool:
+        """Count a message; return True if the log should say so now, once."""
+        self._count += counts
+        self._in_a_row += counts
+        if self._was_warned_of or self._in_a_row < WARNED_AT or self.warning is None:
+            return False
+        self._was_warned_of = True
+        return True
 
     async def _opens_in_other_order(self, payload: bytes) -> bool:
         try:

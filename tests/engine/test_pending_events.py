@@ -16,6 +16,7 @@ from reliable_channel.events import (
     MessageReceived,
     SendFailed,
 )
+from reliable_channel.runtime.runtime import DAMAGE
 from reliable_channel.sds.changes import Changes, Recorder, Row
 from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.sds.log.log import MessageLog
@@ -68,7 +69,8 @@ def restored(
 ) -> tuple[PendingEvents, Recorder, list[tuple[AnyEvent, int]]]:
     recorder = Recorder()
     it = PendingEvents(recorder)
-    return it, recorder, list(it.restore(list(disk.rows.values()), log))
+    it.restore(list(disk.rows.values()))
+    return it, recorder, list(it.again(log))
 
 
 def deliver(it: PendingEvents, *events: MessageReceived) -> None:
@@ -150,3 +152,16 @@ def test_beyond_the_limit_the_oldest_tenth_is_dropped_and_counted_once(
     disk.write(recorder.take())
     assert list(disk.rows) == list(range(4, 22))
     assert not it.confirm(received("2")) and it.confirm(received("3"))
+
+
+@pytest.mark.parametrize(
+    "event", ["", "[]", "{}", '{"event": "message_received"}', '{"event": "message_lost"}']
+)
+def test_damage_shows_before_anything_is_emitted(event: str) -> None:
+    """Emitting goes on in the background, after the channel is open."""
+    recorder, disk = Recorder(), Disk()
+    deliver(PendingEvents(recorder), received("a"), received("b"))
+    disk.write(recorder.take())
+    disk.rows[2] = (2, "b", event)
+    with pytest.raises(DAMAGE):
+        PendingEvents(Recorder()).restore(list(disk.rows.values()))

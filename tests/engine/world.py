@@ -73,7 +73,7 @@ class Peer:
         self.listens_from_ms = self.engine.begin(saved, self.now_ms)
         self.end(self.engine.step(self.now_ms))
         if saved is not None:
-            for step in self.engine.redeliver(saved.tables, self.now_ms):
+            for step in self.engine.redeliver(self.now_ms):
                 self.end(step)
 
     def send(self, payload: bytes, key: str | None = None) -> Any:

@@ -36,9 +36,9 @@ async def examine_encryption(findings: Findings, channel: "ReliableChannel") -> 
     except (ChannelUnavailable, StoreUnavailable):
         return
     where = channel.content_topic
-    if unopened.warning is not None:
+    if unopened.found is not None:
         level: Level = "warning" if unopened.has_opened else "problem"
-        text, _, advice = unopened.warning.partition("; ")
+        text, _, advice = unopened.found.partition("; ")
         findings.add(level, "encryption", where, text, advice)
     elif unopened.has_opened:
         findings.add("ok", "encryption", where, "messages of the last hour open with the key")

@@ -39,7 +39,7 @@ class Process(Generic[C]):
             driver.journal.opened(driver.core, None if goes_on else listen_from_ms, now_ms)
         driver.finish()
         if saved is not None:
-            for step in engine.redeliver(saved.tables, now_ms):
+            for step in engine.redeliver(now_ms):
                 driver.end(step, now_ms)
             driver.when_written(driver.watch.repeated)
         self.catch_up(listen_from_ms)
