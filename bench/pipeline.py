@@ -1,10 +1,10 @@
 """`make bench WHAT=pipeline`: CPU seconds that judging journals takes.
 
 CPU seconds are of the whole process tree, JVM and Python workers among it. Each case is judged by
-`check`. `audit ingest` makes tables of it, judges them, and does both again when one journal is
-new. Spark (`local[2]`) makes the tables in tasks, and the report. With `--duckdb`, the same
-figures are computed in SQL from the journals (`pipeline.sql`) and from the tables (`views.py`): all
-must be equal. Linux only.
+`check`. `audit ingest` makes tables of it, judges them, writes a report, and reads and judges
+again when one journal is new. Spark (`local[2]`) makes the tables in tasks. With `--duckdb`, the
+same figures are computed in SQL from the journals (`pipeline.sql`) and from the tables
+(`views.py`): all must be equal. Linux only.
 
 `ARGS="10x100000"` measures other cases (`bench/pipeline_cases.py`), `ARGS=--large` five and
 twenty million deliveries, for which it needs hours, 35 GB of disk and no other work.
@@ -29,6 +29,7 @@ from rich.table import Table
 
 from reliable_channel_audit.check import check
 from reliable_channel_audit.findings import SETTLE_MS
+from reliable_channel_audit.report import write_report
 from reliable_channel_audit.tables.ingest import Ingested, ingest, parts, remove
 from reliable_channel_audit.tables.judging import Judged, judge
 from reliable_channel_audit.tables.views import create_views
@@ -54,8 +55,6 @@ LARGE: Final = {"5 million": "50x100000", "20 million": "20x1000000"}
 SQL: Final = Path(__file__).with_name("pipeline.sql")
 DUCKDB: Final = {"threads": "2", "memory_limit": "2GB", "preserve_insertion_order": "false"}
 """Of memory as much as the heap of Spark."""
-BRIEF_DELIVERIES: Final = 1_000_000
-"""Up to so many `audit` starts a JVM for brief work, too (`BRIEF_BYTES`)."""
 COMPARED: Final = ("participants", "deliveries", "messages", "logs")
 WHERE_BROKEN: Final = {
     "delivered_twice": "exactly_once",
@@ -89,13 +88,13 @@ def main() -> None:
     parser.add_argument("--driver-memory", default="2g", help="heap of the JVM")
     parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
     options = parser.parse_args()
-    is_brief = all(deliveries(case.groups) <= BRIEF_DELIVERIES for case in cases(options))
-    started = None if options.no_spark else start(options.driver_memory, brief=is_brief)
+    steps: Steps = {}
+    started = None if options.no_spark else start(steps, options.driver_memory)
     rows = []
     for case in cases(options):
         with written(case.groups, case.shape, options.keep) as directory:
             rows.append(row(case, directory, started, options))
-        results = {"machine": asdict(this_machine(None)), "cases": rows}
+        results = {"machine": asdict(this_machine(None)), "start": steps, "cases": rows}
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(results, indent=1) + "\n")
     Console().print(table(rows))
@@ -176,8 +175,10 @@ def by_tables(steps: Steps, directory: Path, facts: Path, is_read: bool) -> dict
     """The figures of `audit ingest`, also when all journals but one were read before."""
     done: list[Ingested] = []
     found: list[Judged] = []
+    report = facts.parent / "report"
     note(steps, "ingest", lambda: done.append(ingest([directory], facts)))
     note(steps, "tables: verdict", lambda: found.append(judge(facts, done[0].group)))
+    note(steps, "tables: report", lambda: write_report(found[0], report))
     steps["ingest"]["bytes"] = sum(path.stat().st_size for path in facts.rglob("*.parquet"))
     newest = max(parts(facts), key=lambda row: row["first_ms"])
     remove(newest, facts)
@@ -185,9 +186,26 @@ def by_tables(steps: Steps, directory: Path, facts: Path, is_read: bool) -> dict
     note(steps, "one journal: verdict", lambda: found.append(judge(facts, done[1].group)))
     steps["one journal"]["lines"] = newest["lines"]
     assert [each.added for each in done][1:] == [1]
-    answers = figures_of(found[0].verdict)
-    assert figures_of(found[1].verdict) == answers
+    answers = figures_of(found[0].verdict) | reported(report)
+    assert figures_of(found[1].verdict).items() <= answers.items()
     return answers | (read_tables(steps, facts) if is_read else {})
+
+
+def reported(directory: Path) -> dict[str, Any]:
+    """Deliveries by way, and acknowledgements, of a report."""
+    by_way: dict[str, tuple[int, int]] = {}
+    for each in pq.read_table(directory / "delivery_by_way.parquet").to_pylist():
+        count, slowest_ms = by_way.get(each["way"], (0, 0))
+        by_way[each["way"]] = count + each["deliveries"], max(slowest_ms, each["max_ms"])
+    counts: dict[str, int] = {}
+    for each in pq.read_table(directory / "acknowledgements.parquet").to_pylist():
+        if each["source"] != "never":
+            name = each["participant_id"]
+            counts[name] = counts.get(name, 0) + each["messages"]
+    return {
+        "ways": [(way, *values) for way, values in sorted(by_way.items())],
+        "acknowledgements": sorted(counts.items()),
+    }
 
 
 def read_tables(steps: Steps, facts: Path) -> dict[str, Any]:
@@ -216,55 +234,14 @@ def read_tables(steps: Steps, facts: Path) -> dict[str, Any]:
 
 
 def by_spark(steps: Steps, spark: SparkSession, directory: Path, scratch: Path) -> dict[str, Any]:
-    """The figures of the pipeline on Spark."""
-    from reliable_channel_audit.frames import facts_of
-    from reliable_channel_audit.report import write_report
-
-    kept, found, done = scratch / "spark", list[Judged](), list[Ingested]()
-
-    def step(name: str, work: Callable[[], object]) -> None:
-        before = spilled_bytes(spark)
-        note(steps, name, work)
-        steps[name]["spilled_bytes"] = spilled_bytes(spark) - before
-
-    def report() -> None:
-        write_report(facts_of(spark, kept, found[0]), found[0].verdict, scratch)
-
-    step("spark: ingest", lambda: done.append(ingest([directory], kept, spark=spark, partitions=2)))
-    found.append(judge(kept, done[0].group))
-    step("spark: report", report)
-    ways = pq.read_table(scratch / "delivery_by_way.parquet")
-    told = pq.read_table(scratch / "acknowledgements.parquet")
-    by_way: dict[str, tuple[int, int]] = {}
-    for each in ways.to_pylist():
-        count, slowest_ms = by_way.get(each["way"], (0, 0))
-        by_way[each["way"]] = count + each["deliveries"], max(slowest_ms, each["max_ms"])
-    counts: dict[str, int] = {}
-    for each in told.to_pylist():
-        if each["source"] != "never":
-            name = each["participant_id"]
-            counts[name] = counts.get(name, 0) + each["messages"]
-    return figures_of(found[0].verdict) | {
-        "ways": [(way, *values) for way, values in sorted(by_way.items())],
-        "acknowledgements": sorted(counts.items()),
-    }
-
-
-def spilled_bytes(spark: SparkSession) -> int:
-    """What all stages so far wrote to disk because it did not fit into memory."""
-    gateway = spark.sparkContext._gateway
-    every = (
-        None,
-        False,
-        False,
-        gateway.new_array(gateway.jvm.double, 0),
-        gateway.jvm.java.util.ArrayList(),
+    """The figures of tables that were made in tasks of Spark."""
+    kept, done = scratch / "spark", list[Ingested]()
+    note(
+        steps,
+        "spark: ingest",
+        lambda: done.append(ingest([directory], kept, spark=spark, partitions=2)),
     )
-    stages = spark.sparkContext._jsc.sc().statusStore().stageList(*every).iterator()
-    total = 0
-    while stages.hasNext():
-        total += stages.next().diskBytesSpilled()
-    return total
+    return figures_of(judge(kept, done[0].group).verdict)
 
 
 def figures_of(found: Verdict) -> dict[str, Any]:
@@ -286,15 +263,16 @@ def note(steps: Steps, name: str, work: Callable[[], object]) -> None:
     }
 
 
-def start(driver_memory: str, *, brief: bool) -> SparkSession:
+def start(steps: Steps, driver_memory: str) -> SparkSession:
     """A session that did something already, so that the start of the JVM does not count."""
     from reliable_channel_audit.session import session
 
-    settings = {"spark.driver.memory": driver_memory, "spark.ui.retainedStages": "100000"}
-    started = session("local[2]", settings=settings, brief=brief)
+    found: list[SparkSession] = []
+    settings = {"spark.driver.memory": driver_memory}
+    note(steps, "JVM", lambda: found.append(session("local[2]", settings=settings)))
     with written("3x100", Shape()) as journals, tempfile.TemporaryDirectory() as scratch:
-        by_spark({}, started, journals, Path(scratch))
-    return started
+        by_spark(steps, found[0], journals, Path(scratch))
+    return found[0]
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
@@ -312,10 +290,6 @@ def table(rows: list[dict[str, Any]]) -> Table:
         step = row["steps"].get(name)
         return "" if step is None else f"{1e6 * step['cpu_s'] / row['deliveries']:.1f}"
 
-    def spilled(row: dict[str, Any]) -> str:
-        total = sum(step.get("spilled_bytes", 0) for step in row["steps"].values())
-        return f"{total / 1e6:,.0f} MB"
-
     def loads(row: dict[str, Any]) -> str:
         every = [step["load"] for step in row["steps"].values()]
         return f"{min(every):.0f} to {max(every):.0f}"
@@ -328,7 +302,6 @@ def table(rows: list[dict[str, Any]]) -> Table:
     )
     for name in names:
         line(name, partial(taken, name=name))
-    line("spilled", spilled)
     line("load", loads)
     return shown
 

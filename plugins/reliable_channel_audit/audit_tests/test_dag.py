@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from reliable_channel_audit.dag import DagPosition as At
-from reliable_channel_audit.dag import Said, direct, places, said_by
+from reliable_channel_audit.dag import Said, direct, places, said_by, shape, union
 from reliable_channel_audit.dag_picture import draw_dag
 from reliable_channel_audit.journals import group_of, journal_files
 
@@ -30,11 +30,67 @@ DIAMOND = [
 
 def test_a_diamond() -> None:
     assert places(DIAMOND) == [
-        At("a", "alice", 1, 1, references=1, orphaned=1, depth=1, branches=1, is_head=False),
-        At("b", "alice", 2, 2, references=1, orphaned=0, depth=2, branches=1, is_head=False),
-        At("c", "bob", 2, 2, references=1, orphaned=0, depth=2, branches=2, is_head=False),
-        At("d", "alice", 3, 3, references=3, orphaned=0, depth=3, branches=1, is_head=True),
+        At(
+            "general",
+            "a",
+            "alice",
+            1,
+            1,
+            references=1,
+            orphaned=1,
+            depth=1,
+            branches=1,
+            is_head=False,
+        ),
+        At(
+            "general",
+            "b",
+            "alice",
+            2,
+            2,
+            references=1,
+            orphaned=0,
+            depth=2,
+            branches=1,
+            is_head=False,
+        ),
+        At(
+            "general",
+            "c",
+            "bob",
+            2,
+            2,
+            references=1,
+            orphaned=0,
+            depth=2,
+            branches=2,
+            is_head=False,
+        ),
+        At(
+            "general",
+            "d",
+            "alice",
+            3,
+            3,
+            references=3,
+            orphaned=0,
+            depth=3,
+            branches=1,
+            is_head=True,
+        ),
     ]
+
+
+def test_each_message_once_as_whoever_saw_it_first_has_it() -> None:
+    later = said("a", 1)._replace(participant_id="bob", at_ms=0)
+    other = later._replace(channel_id="another")
+    found = union([*DIAMOND, later, other])
+    assert found == {"another": [other], "general": [later, *DIAMOND[1:]]}
+
+
+def test_a_shape() -> None:
+    expected = ("general", 4, 6, 3, 1.25, 1, 1, 0, 2)
+    assert shape(places(DIAMOND)) == expected
 
 
 def test_what_others_imply_is_not_drawn() -> None:

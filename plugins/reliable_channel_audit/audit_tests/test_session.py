@@ -89,13 +89,6 @@ def test_of_an_error_of_javas_the_innermost_cause_is_told(text: str, told: str) 
     assert sessions.first_line(RuntimeError(text)) == told
 
 
-def test_brief_work_has_a_jvm_that_compiles_quickly() -> None:
-    name, memory = "spark.driver.extraJavaOptions", {"spark.driver.memory": "1g"}
-    assert sessions.with_jvm(memory, brief=True) == {name: sessions.BRIEF_JVM, **memory}
-    assert sessions.with_jvm(memory, brief=False) == memory
-    assert sessions.with_jvm({name: "-Xlog:gc"}, brief=True) == {name: "-Xlog:gc"}
-
-
 def test_the_package_goes_along_as_one_file(tmp_path: Path) -> None:
     with zipfile.ZipFile(package_zip(tmp_path)) as packed:
         names = packed.namelist()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from .journals import Participant, lived
@@ -29,8 +29,9 @@ class Said(NamedTuple):
 
 
 class DagPosition(NamedTuple):
-    """Where a message stands in the DAG."""
+    """Where a message stands in the DAG of its channel."""
 
+    channel_id: str
     message_id: str
     sender_id: str
     lamport_timestamp: int
@@ -87,6 +88,7 @@ def places(said: Sequence[Said]) -> list[DagPosition]:
             heads.add(each.message_id)
         found.append(
             DagPosition(
+                each.channel_id,
                 *each[2:6],
                 len(own),
                 sum(each not in references for each in own),  # `own - keys` looks at all keys
@@ -96,6 +98,54 @@ def places(said: Sequence[Said]) -> list[DagPosition]:
             )
         )
     return found
+
+
+class Shape(NamedTuple):
+    """Messages and references, a channel a row.
+
+    Depth is the longest chain, width the most messages whose chains have one length: they cannot
+    know of each other. Branches went on side by side, heads were open at the end; orphans refer to
+    messages that no participant has.
+    """
+
+    channel_id: str
+    messages: int
+    edges: int
+    depth: int | None
+    branches: float
+    heads: int
+    orphans: int
+    in_circles: int
+    width: int | None
+
+
+def union(said: Iterable[Said]) -> dict[str, list[Said]]:
+    """By channel each message once, as the first participant to see it has it, in log order."""
+    firsts: dict[tuple[str, str], Said] = {}
+    for each in said:
+        known = firsts.setdefault((each.channel_id, each.message_id), each)
+        if (each.at_ms, each.participant_id) < (known.at_ms, known.participant_id):
+            firsts[each.channel_id, each.message_id] = each
+    channels: defaultdict[str, list[Said]] = defaultdict(list)
+    for each in sorted(firsts.values(), key=lambda each: (each.lamport_timestamp, each.message_id)):
+        channels[each.channel_id].append(each)
+    return dict(sorted(channels.items()))
+
+
+def shape(nodes: Sequence[DagPosition]) -> Shape:
+    """Sum up the places of one channel."""
+    depths = Counter(each.depth for each in nodes if each.depth is not None)
+    return Shape(
+        nodes[0].channel_id,
+        len(nodes),
+        sum(each.references for each in nodes),
+        max(depths, default=None),
+        sum(each.branches for each in nodes) / len(nodes),
+        sum(each.is_head for each in nodes),
+        sum(each.orphaned > 0 for each in nodes),
+        sum(each.depth is None for each in nodes),
+        max(depths.values(), default=None),
+    )
 
 
 def direct(references: Mapping[str, set[str]], order: Sequence[str]) -> dict[str, set[str]]:

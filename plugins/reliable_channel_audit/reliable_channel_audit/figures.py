@@ -1,197 +1,193 @@
-"""Figures of a channel, each a table made of facts: how fast, by which way, at what cost."""
+"""Figures of channels, each a table made of what was judged: how fast, by which way, at what
+cost."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, get_type_hints
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+import pyarrow as pa
 
-from .facts import WAY_OF_KIND
-from .frames import MESSAGE, WHOSE, Facts, table
-from .rates import LEVELS
-from .schemas import CLOCK
+from .facts import Repair, Traffic
+from .findings import Finding
+from .misbehaviour import Deed
+from .rates import LEVELS, levels
+from .tables.arrivals import Arrivals, Counts, Tally
+from .tables.judging import Judged
+from .tables.participants import Acknowledged
+from .timeline import DELIVERIES_A_STRETCH, MAX_STRETCHES, TimeBucket
 
 QUANTILES: Final = tuple(n / 20 for n in range(21))
 """At which a curve of latencies is drawn."""
-
-
-def acknowledgement_latency(facts: Facts) -> DataFrame:
-    """From accepting an own message to its acknowledgement, by participant and by the evidence
-    (ms)."""
-    latency = F.col("acknowledged_ms") - F.col("accepted_ms")
-    source = F.coalesce("source", F.lit("never")).alias("source")
-    return (
-        table(facts, "Acknowledgement")
-        .groupBy("channel_id", "participant_id", source)
-        .agg(F.count("*").alias("messages"), *_levels(latency))
-        .orderBy("channel_id", "participant_id", "source")
+_ARROW: Final = {
+    kind: arrow
+    for plain, arrow in (
+        *((str, pa.string()), (int, pa.int64())),
+        *((float, pa.float64()), (bool, pa.bool_())),
     )
+    for kind in (plain, plain | None)
+}
+_NUMBERS: Final = {True: pa.float64(), False: pa.int64()}
+_BYTES: Final = Traffic._fields[5:]
+_TEXTS: Final = frozenset({"channel_id", "participant_id", "way", "source", "kind", "what", "why"})
 
 
-def ways(facts: Facts) -> DataFrame:
-    """Each delivery of a message of others, by which way it came, and how long it took.
-
-    A copy that came live is identified by its hash: it may be the first one, one sent again by its
-    sender, or one that another participant sent to repair a loss. `unknown` is of a sender that
-    left no journal.
-    """
-    kinds = sent_as(facts)
-    way = F.when(F.col("source") == "store", "store")
-    for kind, name in WAY_OF_KIND.items():
-        way = way.when(F.col("kind") == kind, name)
-    return (
-        with_accepted(facts)
-        .join(kinds, ["channel_id", "message_hash"], "left")
-        .select(
-            "channel_id",
-            way.otherwise("unknown").alias("way"),
-            "accepted_ms",
-            (F.col("at_ms") - F.col("accepted_ms")).alias("delay_ms"),
-            (F.col("at_ms") - F.col("missing_since_ms")).alias("missing_ms"),
-        )
-    )
+def by_way(judged: Judged) -> pa.Table:
+    """How long messages took from their sender to others' logs (ms), by the way they came; and of
+    those that came after a message that refers to them, how many and how long after (late)."""
+    rows = []
+    for channel_id, came in judged.arrivals.items():
+        for way, delays in sorted(came.by_way.items()):
+            missing = came.missing.get(way, ())
+            late_p50_ms = levels(missing, [0.5])[0]
+            late = len(missing), late_p50_ms
+            rows.append((channel_id, way, len(delays), *levels(delays), *late))
+    return _table(("channel_id", "way", "deliveries", *LEVELS, "late", "late_p50_ms"), rows)
 
 
-def sent_as(facts: Facts) -> DataFrame:
-    """What kind of message each copy was that went out, by its hash."""
-    sent = table(facts, "Dispatch", "channel_id", "message_hash", "kind")
-    return sent.groupBy("channel_id", "message_hash").agg(F.min("kind").alias("kind"))
-
-
-def with_accepted(facts: Facts) -> DataFrame:
-    """Deliveries to others than the sender, with `accepted_ms`, when the sender had the message,
-    or else the first participant that logged it. What a sender gets back after it lost its state
-    is no delivery."""
-    columns = *MESSAGE, "sender_id", "participant_id", "message_hash", "source", "at_ms"
-    came = table(facts, "Delivery", *columns, "missing_since_ms", own=False)
-    is_others = ~F.col("sender_id").eqNullSafe(F.col("participant_id"))
-    return came.where(is_others).join(accepted(facts), [*MESSAGE])
-
-
-def accepted(facts: Facts) -> DataFrame:
-    """Each message, and when it was accepted."""
-    own_ms = F.min(F.when(F.col("first_segment_id").isNotNull(), F.col("at_ms")))
-    first_ms = F.coalesce(own_ms, F.min("at_ms")).alias("accepted_ms")
-    return table(facts, "Delivery").groupBy(*MESSAGE).agg(first_ms)
-
-
-def repair_efficiency(facts: Facts) -> DataFrame:
+def repair_efficiency(judged: Judged) -> pa.Table:
     """Messages that were requested from others, and how often each participant asked and
     answered."""
-    return (
-        table(facts, "Repair")
-        .groupBy("channel_id", "participant_id")
-        .agg(
-            F.count_if(F.col("requests") > 0).alias("asked_for"),
-            F.sum("requests").alias("requests"),
-            F.sum("responses").alias("responses"),
-        )
-        .withColumn("requests_per_loss", F.try_divide("requests", "asked_for"))
-        .orderBy("channel_id", "participant_id")
-    )
+    sums: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    each: Repair
+    for each in judged.few.get(Repair, ()):
+        own = sums[each[:2]]
+        own["asked_for"] += each.requests > 0
+        own["requests"] += each.requests
+        own["responses"] += each.responses
+    names = "asked_for", "requests", "responses"
+    rows = [
+        (*whose, *(own[name] for name in names), _ratio(own["requests"], own["asked_for"]))
+        for whose, own in sorted(sums.items())
+    ]
+    return _table(("channel_id", "participant_id", *names, "requests_per_loss"), rows)
 
 
-def overhead(facts: Facts) -> DataFrame:
+def acknowledgement_latency(judged: Judged) -> pa.Table:
+    """From accepting an own message to its acknowledgement, by participant and by the evidence
+    (ms)."""
+    return table_of(Acknowledged, sorted(judged.acknowledged))
+
+
+def overhead(judged: Judged) -> pa.Table:
     """Bytes that went out, by kind of message and by what they were for."""
-    fields = [name for name in table(facts, "Traffic").columns if name.endswith("_bytes")]
-    sums = [F.sum(name).alias(name) for name in ("messages", *fields)]
-    return (
-        table(facts, "Traffic")
-        .groupBy("channel_id", "kind")
-        .agg(*sums)
-        .withColumn("bytes_per_message", F.try_divide("total_bytes", "messages"))
-        .orderBy("channel_id", "kind")
-    )
-
-
-def sync_traffic(facts: Facts) -> DataFrame:
-    """Sync messages by the size of the group: for how long so many participants were there, and
-    what all of them together sent meanwhile. From 100 on sizes are rounded down to two digits."""
-    lives = table(facts, "Life")
-    came = lives.select("channel_id", F.col("opened_ms").alias("at_ms"), F.lit(1).alias("change"))
-    left = lives.select("channel_id", F.col("until_ms").alias("at_ms"), F.lit(-1).alias("change"))
-    # Each second's are put at its last one: many participants may send at once.
-    sent = (
-        table(facts, "Dispatch")
-        .where("kind = 'sync'")
-        .groupBy("channel_id", F.floor(F.col("at_ms") / 1_000).alias("second"))
-        .agg(
-            F.max("at_ms").alias("at_ms"),
-            F.lit(0).alias("change"),
-            F.count("*").alias("messages"),
-            F.sum("payload_bytes").alias("bytes"),
+    sums: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    each: Traffic
+    for each in judged.few.get(Traffic, ()):
+        own = sums[each.channel_id, each.kind]
+        for name in ("messages", *_BYTES):
+            own[name] += getattr(each, name)
+    rows = [
+        (
+            *key,
+            *(own[name] for name in ("messages", *_BYTES)),
+            _ratio(own["total_bytes"], own["messages"]),
         )
-        .drop("second")
-    )
-    # Who comes hears what is sent in that moment, and who leaves did, too.
-    in_time = Window.partitionBy("channel_id").orderBy("at_ms", F.desc("change"))
-    there = F.sum("change").over(in_time.rowsBetween(Window.unboundedPreceding, 0))
-    unit = F.pow(10, F.greatest(F.floor(F.log10("there")) - 1, F.lit(0)))
-    minutes = F.sum(F.col("next_ms") - F.col("at_ms")) / 60_000
-    return (
-        came.union(left)
-        .unionByName(sent, allowMissingColumns=True)
-        .select("*", there.alias("there"), F.lead("at_ms").over(in_time).alias("next_ms"))
-        .where("there > 0")
-        .groupBy("channel_id", (F.col("there") - F.col("there") % unit).cast("long").alias("size"))
-        .agg(
-            minutes.alias("minutes"),
-            F.coalesce(F.sum("messages"), F.lit(0)).alias("sync_messages"),
-            F.coalesce(F.sum("bytes"), F.lit(0)).alias("sync_bytes"),
-        )
-        .where("round(minutes, 2) > 0 or sync_messages > 0")
-        .withColumn("messages_per_minute", F.try_divide("sync_messages", "minutes"))
-        .withColumn("bytes_per_minute", F.try_divide("sync_bytes", "minutes"))
-        .withColumnRenamed("size", "participants")
-        .drop("sync_bytes")
-        .orderBy("channel_id", "participants")
-    )
+        for key, own in sorted(sums.items())
+    ]
+    return _table(("channel_id", "kind", "messages", *_BYTES, "bytes_per_message"), rows)
 
 
-def clocks(facts: Facts) -> DataFrame:
+def clocks(judged: Judged) -> pa.Table:
     """How far each participant's clock is ahead of the median one (ms), from the quickest messages
     to and from each of its peers; right by half of what one way is quicker than the other."""
-    rows = [(*whose, *offset) for whose, offset in sorted(facts.offsets.items())]
-    return facts.spark.createDataFrame(rows, CLOCK)
+    rows = [(*whose, *offset) for whose, offset in sorted(judged.offsets.items())]
+    names = "offset_ms", "least_ms", "most_ms", "why"
+    return _table(("channel_id", "participant_id", *names), rows)
 
 
-def members(facts: Facts) -> DataFrame:
+def members(judged: Judged) -> pa.Table:
     """What was sent that no honest member sends, and how many participants saw it; the name is
     the one that the message gave."""
-    return (
-        table(facts, "Deed")
-        .groupBy("channel_id", F.concat_ws(": ", "sender", "what").alias("what"))
-        .agg(
-            F.sum("times").alias("times"),
-            F.count_distinct("participant_id").alias("seen_by"),
-            F.min("at_ms").alias("at_ms"),
+    found: defaultdict[tuple[str, str], list[Deed]] = defaultdict(list)
+    for each in judged.few.get(Deed, ()):
+        found[each.channel_id, f"{each.sender}: {each.what}"].append(each)
+    rows = [
+        (
+            *key,
+            sum(each.times for each in deeds),
+            len({each.participant_id for each in deeds}),
+            min(each.at_ms for each in deeds),
         )
-        .orderBy("channel_id", "what")
-    )
+        for key, deeds in sorted(found.items())
+    ]
+    return _table(("channel_id", "what", "times", "seen_by", "at_ms"), rows)
 
 
-def late_joiners(facts: Facts) -> DataFrame:
-    """Participants that came after the first message, and their share of the messages before."""
-    said = accepted(facts)
-    began = said.groupBy("channel_id").agg(F.min("accepted_ms").alias("began_ms"))
-    late = table(facts, "Life").join(began, "channel_id").where("opened_ms > began_ms")
-    whose = *MESSAGE, "participant_id"
-    has = table(facts, "Delivery", *whose, "at_ms").withColumn("has", F.lit(1))
-    before = (
-        late.select(*WHOSE, "opened_ms")
-        .join(said, "channel_id")
-        .where("accepted_ms < opened_ms")
-        .join(has, [*whose], "left")
-        # What an earlier life of the participant had does not count.
-        .groupBy(*WHOSE, "message_id")
-        .agg(F.max(F.when(F.col("at_ms") >= F.col("opened_ms"), F.col("has"))).alias("has"))
-        .groupBy(*WHOSE)
-        .agg(F.count("*").alias("said_before"), F.count("has").alias("has_of_them"))
-    )
-    return late.select(*WHOSE, "opened_ms", "owed_from_ms").join(before, [*WHOSE]).orderBy(*WHOSE)
+def delay_curves(arrivals: Iterable[Arrivals]) -> dict[str, list[int | None]]:
+    """The delays at each of `QUANTILES`, by way, of all channels."""
+    ways: defaultdict[str, list[Counts]] = defaultdict(list)
+    for each in arrivals:
+        for way, counts in each.by_way.items():
+            ways[way].append(counts)
+    return {way: levels(Counts.of(every), QUANTILES) for way, every in sorted(ways.items())}
 
 
-def _levels(column: Column) -> list[Column]:
-    levels = F.percentile_approx(column, F.array(*map(F.lit, LEVELS.values())), F.lit(10_000))
-    return [levels[place].alias(name) for place, name in enumerate(LEVELS)]
+def time_buckets(
+    arrivals: Mapping[str, Arrivals],
+    findings: Sequence[Finding],
+    ahead_ms: Mapping[tuple[str, str], int],
+) -> list[TimeBucket]:
+    """The time in which messages were accepted, in stretches: as many as have something to show."""
+    every = [each.bins for each in arrivals.values() if len(each.bins.deliveries)]
+    if not every:
+        return []
+    begin_ms = min(int(each.begin_ms[0]) for each in every)
+    end_ms = max(int(each.begin_ms[-1]) + each.wide_ms for each in every)
+    deliveries = sum(int(each.deliveries.sum()) for each in every)
+    most = max(1, min(MAX_STRETCHES, deliveries // DELIVERIES_A_STRETCH))
+    wide_ms = max(each.wide_ms for each in every)
+    while (end_ms - begin_ms) / wide_ms > most:
+        wide_ms *= 2
+    broken = Counter[int]()
+    for each in findings:
+        # By the clock of the participant, or of the sender of the message: by one that is there.
+        is_there = begin_ms <= each.at_ms < end_ms
+        at_ms = each.at_ms if is_there else each.at_ms - ahead_ms.get(each[1:3], 0)
+        broken[(at_ms - begin_ms) // wide_ms] += 1
+    delays, again = Tally(), Counter[int]()
+    for bins in every:
+        places = (bins.begin_ms - begin_ms) // wide_ms
+        delays.add(places, bins.delay_ms, bins.deliveries)
+        is_again = bins.is_again.tolist()
+        for place, count, is_it in zip(
+            places.tolist(), bins.deliveries.tolist(), is_again, strict=True
+        ):
+            again[place] += count * is_it
+    found = dict(delays.by_group())
+    buckets = []
+    for place in range(-((begin_ms - end_ms) // wide_ms)):
+        at_ms, here = begin_ms + place * wide_ms, found.get(place, ())
+        p50_ms, p90_ms = levels(here, [0.5, 0.9])
+        buckets.append(
+            TimeBucket(
+                at_ms, at_ms + wide_ms, len(here), p50_ms, p90_ms, again[place], broken[place]
+            )
+        )
+    return buckets
+
+
+def _ratio(one: int, other: int) -> float | None:
+    return one / other if other else None
+
+
+def table_of(kind: Any, rows: Iterable[Any], names: Sequence[str] = ()) -> pa.Table:
+    """Named tuples of a type as a table with these columns, or with all."""
+    hints = get_type_hints(kind)
+    every = list(rows)
+    columns = {
+        name: pa.array([getattr(row, name) for row in every], _ARROW[hints[name]])
+        for name in names or kind._fields
+    }
+    return pa.table(columns)
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """A table of text, ratios and else whole numbers."""
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    arrays = [
+        pa.array(each, pa.string() if name in _TEXTS else _NUMBERS.get("_per_" in name))
+        for name, each in zip(names, columns, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, names=names)

@@ -49,6 +49,12 @@ def rated(delays: Mapping[Group, Sequence[int]], lost: Iterable[Lost]) -> list[R
     return listed(_rate(group, delays.get(group, ()), losses[group]) for group in every)
 
 
+def levels(delays: Sequence[int], shares: Iterable[float] = LEVELS.values()) -> list[int | None]:
+    """The least of sorted values that such a share of them does not exceed, for each share."""
+    count = len(delays)
+    return [int(delays[max(ceil(count * share), 1) - 1]) if count else None for share in shares]
+
+
 def listed(found: Iterable[Rate]) -> list[Rate]:
     """Rates in the order of `Verdict.rates`: channels, their hours, and the worst pairs."""
     every = sorted(found, key=lambda each: (*each.badness, *map(str, each[:4])))
@@ -87,5 +93,4 @@ def _groups(channel_id: str, sender_id: str, receiver_id: str, hour_ms: int) -> 
 
 def _rate(group: Group, delays: Sequence[int], lost: int) -> Rate:
     count = len(delays)
-    levels = (int(delays[ceil(count * share) - 1]) if count else None for share in LEVELS.values())
-    return Rate(*group, count, lost, count / (count + lost), *levels)
+    return Rate(*group, count, lost, count / (count + lost), *levels(delays))

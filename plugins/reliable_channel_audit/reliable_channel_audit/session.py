@@ -27,10 +27,6 @@ PACKAGES: Final = (
 """What journals and simulations are read and run with."""
 TASKS_A_CORE: Final = 4
 CONNECT_S: Final = 10
-BRIEF_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""Plans that run once over few rows take less CPU time than the optimising compiler (HotSpot's C2)
-takes for them, and a small heap needs no concurrent collector. The room for code is that of both
-compilers: in the 48 MB that are reserved for one, code is thrown away and compiled again."""
 _MASTER: Final = re.compile(r"local(\[[\w*]+(,\s*\d+)?\])?|spark://.+:\d+.*")
 QUIET: Final = {
     "spark.ui.enabled": "false",
@@ -49,15 +45,13 @@ def session(
     *,
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
-    brief: bool = False,
     verbose: bool = False,
 ) -> SparkSession:
     """A session that knows this package's sources; the running one, if there is one.
 
     `master` is `local[*]` by default; `remote` (or `SPARK_REMOTE`) an address of Spark Connect,
     `sc://host:port`. Elsewhere than here this package goes along as a zip. `settings` are Spark's
-    own, by name. A JVM that is started here prints errors alone, unless it is to be `verbose`; for
-    `brief` work it compiles quickly rather than well (`BRIEF_JVM`).
+    own, by name. A JVM that is started here prints errors alone, unless it is to be `verbose`.
 
     Raises:
         SparkUnavailable: pyspark or Java is missing, or no cluster answers at the address.
@@ -79,8 +73,7 @@ def session(
         spark = _connected(remote)
         _tell_server(spark, settings or {})
     else:
-        options = with_jvm(settings or {}, brief=brief)
-        spark = _started(master or "local[*]", options, verbose=verbose)
+        spark = _started(master or "local[*]", settings or {}, verbose=verbose)
     from .sources import register
 
     register(spark)
@@ -98,12 +91,6 @@ def package_zip(directory: str | Path) -> Path:
             for file in sorted((root / package).rglob("*.py")):
                 packed.write(file, file.relative_to(root))
     return path
-
-
-def with_jvm(settings: Mapping[str, str], *, brief: bool) -> dict[str, str]:
-    """The settings, and for `brief` work those of its JVM where they name none."""
-    own = {"spark.driver.extraJavaOptions": BRIEF_JVM} if brief else {}
-    return {**own, **settings}
 
 
 def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> SparkSession:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from reliable_channel_audit.session import BRIEF_JVM, session
+from reliable_channel_audit.session import session
 
 TIMEOUT_S = 600
 """Starting a JVM takes a minute where two cores are busy."""
@@ -17,7 +17,7 @@ SMALL = {
     "spark.default.parallelism": "2",
     "spark.driver.memory": "1g",
     # Plans of small tables run once: what the optimising compiler does would be for nothing.
-    "spark.driver.extraJavaOptions": BRIEF_JVM,
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }

@@ -1,50 +1,61 @@
-"""Facts as rows, for small tables."""
+"""Facts and what was judged, for small tables."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
-
-from pyspark.sql import SparkSession
+from typing import Any, TypeVar, get_args
 
 from reliable_channel_audit.check import check
 from reliable_channel_audit.clocks import Offset
-from reliable_channel_audit.frames import Facts, facts_of
-from reliable_channel_audit.schemas import FACTS
+from reliable_channel_audit.facts import Delivery, Fact
+from reliable_channel_audit.journals import Participant
+from reliable_channel_audit.tables.arrivals import Arrivals
 from reliable_channel_audit.tables.ingest import ingest
 from reliable_channel_audit.tables.judging import Judged, judge
+from reliable_channel_audit.tables.participants import Known, Many
+from reliable_channel_audit.verdict import Verdict
 
-Row = tuple[str, tuple[Any, ...]]
-
-
-def fact(name: str, participant_id: str, **values: object) -> Row:
-    """A fact of a participant of `general`; what is not given is null."""
-    whose = {"channel_id": "general", "participant_id": participant_id, "life": 0}
-    given = {**whose, **values}
-    assert given.keys() - whose.keys() <= {*FACTS[name].names}
-    return name, tuple(given.get(column) for column in FACTS[name].names)
+F = TypeVar("F")
 
 
-def delivery(participant_id: str, at_ms: int, **values: object) -> Row:
+def fact(of: type[F], participant_id: str, /, **values: object) -> F:
+    """A fact of a participant of `general`; what is not given is None."""
+    assert of in get_args(Fact)
+    given = {"channel_id": "general", "participant_id": participant_id, "life": 0, **values}
+    fields: tuple[str, ...] = of._fields  # type: ignore[attr-defined]
+    assert given.keys() <= {*fields}
+    return of(**{name: given.get(name) for name in fields})
+
+
+def delivery(participant_id: str, at_ms: int, **values: object) -> Delivery:
     """The message `m` of alice in a log."""
     message = {"message_id": "m", "lamport_timestamp": 1_000, "sender_id": "alice"}
-    return fact("Delivery", participant_id, at_ms=at_ms, **{**message, **values})
+    return fact(Delivery, participant_id, at_ms=at_ms, **{**message, **values})
 
 
-def facts(
-    spark: SparkSession, *rows: Row, offsets: dict[tuple[str, str], Offset] | None = None
-) -> Facts:
-    kinds: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
-    for name, values in rows:
-        kinds[name].append(values)
-    tables = {kind: spark.createDataFrame(kinds[kind], schema) for kind, schema in FACTS.items()}
-    return Facts(spark, tables, offsets or {})
+def known(
+    participant_id: str, *deliveries: Delivery, sent: dict[bytes, str] | None = None
+) -> Known:
+    """A participant that was judged by rows."""
+    participant = Participant("general", participant_id, (), 0)
+    return Known(participant, [], {}, sent or {}, [], [], by_rows=Many([*deliveries], [], []))
 
 
-def judged(spark: SparkSession, journals: Path, directory: Path) -> tuple[Facts, Judged]:
-    """The facts and the verdict of journals, which is that of `check`."""
+def judged_facts(
+    *facts: Any,
+    offsets: dict[tuple[str, str], Offset] | None = None,
+    arrivals: dict[str, Arrivals] | None = None,
+) -> Judged:
+    kinds: defaultdict[type, list[Any]] = defaultdict(list)
+    for each in facts:
+        kinds[type(each)].append(each)
+    return Judged("", Verdict(), [], kinds, offsets or {}, [], arrivals or {})
+
+
+def judged(journals: Path, directory: Path) -> Judged:
+    """The verdict of journals, which is that of `check`."""
     done = ingest([journals], directory, with_open=True)
     found = judge(directory, done.group)
     assert found.verdict == check([journals])
-    return facts_of(spark, directory, found), found
+    return found

@@ -2,84 +2,133 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel_audit.arrivals import arrivals, by_way, delay_curves, timeline
-from reliable_channel_audit.frames import Facts, in_true_time
+from reliable_channel_audit.clocks import Offset
+from reliable_channel_audit.facts import Delivery, Dispatch, facts_of, way_of
+from reliable_channel_audit.figures import by_way, delay_curves, time_buckets
+from reliable_channel_audit.journals import group_of, journal_files
+from reliable_channel_audit.promises import Context
+from reliable_channel_audit.tables import arrivals as counting
+from reliable_channel_audit.tables.arrivals import Arrivals, Counts, arrivals
+from reliable_channel_audit.tables.participants import Known
 
-from .tables import Row, delivery, fact, facts
+from ..generated import write_group
+from .tables import delivery, judged, judged_facts, known
 
-HERE: list[Row] = [
-    fact("Dispatch", "alice", message_hash=b"1", kind="content"),
-    fact("Dispatch", "alice", message_hash=b"2", kind="retry"),
-    fact("Dispatch", "bob", message_hash=b"3", kind="repair"),
+ALICE = known(
+    "alice",
     delivery("alice", 1_000, first_segment_id="m"),
-    delivery("bob", 1_010, source="live", message_hash=b"1"),
-    delivery("carol", 1_030, source="live", message_hash=b"1", missing_since_ms=1_020),
-    delivery("dave", 1_400, source="store", message_hash=b"1"),
-    delivery("erin", 1_200, source="live", message_hash=b"2"),
-    delivery("frank", 1_300, source="live", message_hash=b"3", missing_since_ms=1_100),
-    delivery("gina", 1_500, source="live", message_hash=b"4"),
-    delivery("alice", 9_000, life=1, source="store", message_hash=b"1"),
+    delivery("alice", 9_000, life=1, source="store", message_hash=b"1" * 32),
+    sent={b"1" * 32: "content", b"2" * 32: "retry"},
+)
+HERE = [
+    ALICE,
+    known(
+        "bob",
+        delivery("bob", 1_010, source="live", message_hash=b"1" * 32),
+        sent={b"3" * 32: "repair"},
+    ),
+    known(
+        "carol",
+        delivery("carol", 1_030, source="live", message_hash=b"1" * 32, missing_since_ms=1_020),
+    ),
+    known("dave", delivery("dave", 1_400, source="store", message_hash=b"1" * 32)),
+    known("erin", delivery("erin", 1_200, source="live", message_hash=b"2" * 32)),
+    known(
+        "frank",
+        delivery("frank", 1_300, source="live", message_hash=b"3" * 32, missing_since_ms=1_100),
+    ),
+    known("gina", delivery("gina", 1_500, source="live", message_hash=b"4" * 32)),
 ]
 """One message of alice, which came to others by every way, and back to her after a restart."""
-LIVES = [fact("Life", name) for name in ("alice", "bob")]
 
 
-@pytest.fixture(scope="module")
-def here(spark: SparkSession) -> Facts:
-    return facts(spark, *HERE)
+def counted(known: list[Known], offsets: dict[tuple[str, str], Offset] | None = None) -> Arrivals:
+    context = Context([], offsets or {}, [], [], 0)
+    return arrivals("general", context, known, Path("nowhere"))
 
 
-def test_by_way_and_its_curve(spark: SparkSession, here: Facts) -> None:
-    counted = arrivals(here).counted
-    expected = [
+def values(every: dict[str, Counts]) -> dict[str, list[int]]:
+    return {name: list(each) for name, each in every.items()}
+
+
+def test_by_way_and_its_curve() -> None:
+    found = by_way(judged_facts(arrivals={"general": counted(HERE)})).to_pylist()
+    assert [tuple(row.values()) for row in found] == [
         ("general", "live", 2, 10, 30, 30, 30, 1, 10),
         ("general", "repair", 1, 300, 300, 300, 300, 1, 200),
         ("general", "retransmission", 1, 200, 200, 200, 200, 0, None),
         ("general", "store", 1, 400, 400, 400, 400, 0, None),
         ("general", "unknown", 1, 500, 500, 500, 500, 0, None),
     ]
-    schema = (
-        "channel_id string, way string, deliveries long, p50_ms long, p90_ms long, p99_ms long, "
-        "max_ms long, late long, late_p50_ms long"
-    )
-    found = by_way(counted)
-    assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)
-    curves = {row.way: list(row.delays_ms) for row in delay_curves(counted).collect()}
+    curves = delay_curves([counted(HERE)])
     assert curves["live"] == [10] * 11 + [30] * 10
     assert curves["store"] == [400] * 21
-    counted.unpersist()
 
 
-def test_clocks_that_are_ahead_are_no_delay(spark: SparkSession) -> None:
+def test_clocks_that_are_ahead_are_no_delay() -> None:
     """Dave's clock is three hours fast, and frank's ten seconds slow."""
-    ahead_ms = {("general", "dave"): 3 * 3_600_000, ("general", "frank"): -10_000}
-    others = [row for row in HERE if not {"dave", "frank"} & {*row[1]}]
-    given = facts(
-        spark,
-        *others,
-        delivery("dave", 1_400 + 3 * 3_600_000, source="store", message_hash=b"1"),
-        delivery("frank", -8_700, source="live", message_hash=b"3", missing_since_ms=-8_900),
+    offsets = {
+        ("general", name): Offset(ms, ms, ms)
+        for name, ms in (("dave", 3 * 3_600_000), ("frank", -10_000))
+    }
+    others = [each for each in HERE if each.participant.participant_id not in ("dave", "frank")]
+    dave = delivery("dave", 1_400 + 3 * 3_600_000, source="store", message_hash=b"1" * 32)
+    frank = delivery(
+        "frank", -8_700, source="live", message_hash=b"3" * 32, missing_since_ms=-8_900
     )
-    right, corrected = arrivals(facts(spark, *HERE)), arrivals(in_true_time(given, ahead_ms))
-    assert corrected[1:] == right[1:]
-    assertDataFrameEqual(corrected.counted, right.counted, ignoreNullable=True)
-    for each in (right, corrected):
-        each.counted.unpersist()
+    found = counted([*others, known("dave", dave), known("frank", frank)], offsets)
+    right = counted(HERE)
+    assert values(found.by_way) == values(right.by_way)
+    assert values(found.missing) == values(right.missing)
 
 
-def test_a_message_in_time(here: Facts) -> None:
-    came = arrivals(here)
-    assert came[1:] == (1_000, 1_000, 1)
-    assert [tuple(row) for row in timeline(came.counted).collect()] == [(0, 6, 200, 496, 3)]
-    came.counted.unpersist()
+def test_of_a_sender_without_journal_the_first_delivery_counts() -> None:
+    said = {"sender_id": "zoe", "source": "live", "message_hash": b"1" * 32}
+    rows = [
+        known("bob", delivery("bob", 900, **said)),
+        known("carol", delivery("carol", 950, **said)),
+    ]
+    assert values(counted(rows).by_way) == {"unknown": [0, 50]}
 
 
-def test_of_no_messages_there_is_nothing(spark: SparkSession) -> None:
-    came = arrivals(facts(spark, *LIVES))
-    assert came.end_ms < came.begin_ms
-    assert came.counted.isEmpty()
-    came.counted.unpersist()
+def test_a_message_in_time() -> None:
+    (bucket,) = time_buckets({"general": counted(HERE)}, [], {})
+    assert bucket.begin_ms <= 1_000 < bucket.end_ms
+    assert bucket[2:] == (6, 200, 496, 3, 0)
+
+
+def test_of_no_messages_there_is_nothing() -> None:
+    found = counted([known("alice"), known("bob")])
+    assert not found.delays and not found.by_way
+    assert time_buckets({"general": found}, [], {}) == []
+
+
+@pytest.mark.parametrize("batch", [1, 500])
+def test_figures_are_those_of_the_lines(
+    batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted in plain Python from the facts that lines give."""
+    monkeypatch.setattr(counting, "BATCH", batch)
+    write_group(tmp_path / "journals", loss=0.3, messages=300)
+    group = group_of(journal_files([tmp_path / "journals"])).participants
+    facts = [each for participant in group for each in facts_of(participant)]
+    kinds = {each.message_hash: each.kind for each in facts if isinstance(each, Dispatch)}
+    came = [each for each in facts if isinstance(each, Delivery)]
+    accepted = {each.message_id: each.at_ms for each in came if each.first_segment_id}
+    expected = Counter(
+        (
+            way_of(each.source, kinds.get(each.message_hash or b"")),
+            each.at_ms - accepted[each.message_id],
+        )
+        for each in came
+        if not each.first_segment_id
+    )
+    (found,) = judged(tmp_path / "journals", tmp_path / "facts").arrivals.values()
+    assert Counter((way, ms) for way, each in found.by_way.items() for ms in each) == expected
+    assert len(found.by_way) > 1
+    assert int(found.bins.deliveries.sum()) == sum(expected.values())

@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from reliable_channel_audit.check import check
 from reliable_channel_audit.decode import decoded
 from reliable_channel_audit.findings import Audit
-from reliable_channel_audit.schemas import FACTS
 from reliable_channel_audit.tables.ingest import ingest
 from reliable_channel_audit.tables.judging import judge
 
@@ -67,13 +66,3 @@ def test_causal_order_is_what_sql_says(spark: SparkSession, tmp_path: Path) -> N
     }
     assert found == expected
     assert len({participant_id for participant_id, *_ in found}) == 3
-
-
-def test_facts_have_the_columns_of_their_types() -> None:
-    from reliable_channel_audit import facts, findings, replay
-    from reliable_channel_audit import verdict as verdicts
-
-    for name, table in FACTS.items():
-        kinds = [getattr(module, name, None) for module in (facts, findings, replay, verdicts)]
-        kind = next(kind for kind in kinds if kind is not None)
-        assert table.names == list(kind._fields)

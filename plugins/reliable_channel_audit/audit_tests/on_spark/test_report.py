@@ -7,38 +7,26 @@ import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
-from pyspark.sql import SparkSession
-from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel_audit import figures
 from reliable_channel_audit.check import check
-from reliable_channel_audit.clocks import clock_offsets
 from reliable_channel_audit.evidence import evidence
-from reliable_channel_audit.frames import Facts
 from reliable_channel_audit.journals import group_of, journal_files
 from reliable_channel_audit.page import title_of
 from reliable_channel_audit.report import FIGURES, write_report
 
 from ..generated import write_group
 from ..planted import plant
-from ..test_clocks import OFFSETS, lags
-from .tables import delivery, fact, facts, judged
+from .tables import judged
 
 
-def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_page_stands_by_itself(tmp_path: Path) -> None:
     path = write_group(tmp_path / "journals")[1]
     ((_, _, message_id),) = plant("missing", path, seed=1)
-    facts, judged_here = judged(spark, tmp_path / "journals", tmp_path / "facts")
+    judged_here = judged(tmp_path / "journals", tmp_path / "facts")
     group = group_of(journal_files([tmp_path / "journals"])).participants
     shown = evidence(group, judged_here.verdict, [tmp_path / "journals"])
-    page = write_report(
-        facts,
-        judged_here.verdict,
-        tmp_path / "report",
-        paths=[tmp_path / "journals"],
-        evidence=shown,
-    )
+    paths = [tmp_path / "journals"]
+    page = write_report(judged_here, tmp_path / "report", paths=paths, evidence=shown)
 
     text = page.read_text()
     assert "Broken promises" in text
@@ -62,69 +50,9 @@ def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     assert pairs.num_rows == 12
 
 
-@pytest.fixture(scope="module")
-def copies(spark: SparkSession) -> Facts:
-    """One message of alice, which came to others by every way."""
-    sent = [
-        fact("Dispatch", "alice", message_hash=b"1", kind="content"),
-        fact("Dispatch", "alice", message_hash=b"2", kind="retry"),
-        fact("Dispatch", "bob", message_hash=b"3", kind="repair"),
-    ]
-    came = [
-        delivery("alice", 1_000, first_segment_id="m"),
-        delivery("bob", 1_010, source="live", message_hash=b"1"),
-        delivery("carol", 1_200, source="live", message_hash=b"2"),
-        delivery("dave", 1_300, source="live", message_hash=b"3", missing_since_ms=1_100),
-        delivery("erin", 1_400, source="store", message_hash=b"1"),
-        delivery("frank", 1_500, source="live", message_hash=b"4"),
-    ]
-    return facts(spark, *sent, *came)
-
-
-def test_ways(spark: SparkSession, copies: Facts) -> None:
-    expected = [
-        ("live", 10, None),
-        ("retransmission", 200, None),
-        ("repair", 300, 200),
-        ("store", 400, None),
-        ("unknown", 500, None),
-    ]
-    schema = "way string, delay_ms long, missing_ms long"
-    found = figures.ways(copies).select("way", "delay_ms", "missing_ms")
-    assertDataFrameEqual(found, spark.createDataFrame(expected, schema))
-
-
-def test_of_a_sender_without_journal_the_first_delivery_counts(spark: SparkSession) -> None:
-    said = {"sender_id": "zoe", "source": "live", "message_hash": b"1"}
-    rows = [delivery("bob", 900, **said), delivery("carol", 950, **said)]
-    found = figures.ways(facts(spark, *rows)).select("delay_ms")
-    expected = spark.createDataFrame([(0,), (50,)], found.schema)
-    assertDataFrameEqual(found, expected, ignoreNullable=True)
-
-
-def test_clocks_are_as_far_apart_as_in_one_process(spark: SparkSession) -> None:
-    offsets = clock_offsets(lags(*OFFSETS))
-    expected = [("general", name, offset_ms, "") for name, offset_ms in OFFSETS.items()]
-    schema = "channel_id string, participant_id string, offset_ms long, why string"
-    found = figures.clocks(facts(spark, offsets=offsets)).drop("least_ms", "most_ms")
-    assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)
-
-
-def test_members(spark: SparkSession) -> None:
-    deeds = [("alice", 10, 2), ("bob", 5, 40)]
-    rows = [
-        fact(
-            "Deed",
-            whose,
-            sender="'mallory'",
-            what="refused as forged_id",
-            message_id="m",
-            at_ms=at_ms,
-            times=times,
-        )
-        for whose, at_ms, times in deeds
-    ]
-    expected = [("general", "'mallory': refused as forged_id", 42, 2, 5)]
-    schema = "channel_id string, what string, times long, seen_by long, at_ms long"
-    found = figures.members(facts(spark, *rows))
-    assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)
+def test_the_causal_dag_on_request(tmp_path: Path) -> None:
+    write_group(tmp_path / "journals", loss=0.3)
+    found = judged(tmp_path / "journals", tmp_path / "facts")
+    page = write_report(found, tmp_path / "report", window_ms=(0, 2**63 - 1))
+    assert "60 messages and what they refer to" in page.read_text()
+    assert pq.read_table(page.with_name("dag.parquet")).num_rows == 120

@@ -62,7 +62,7 @@ def test_an_archive_becomes_messages_as_they_stand(spark: SparkSession, tmp_path
     assert [(row.messages, row.authors, row.reactions) for row in days] == [(2, 2, 1), (1, 1, 0)]
 
 
-def test_the_archivers_journal_is_judged(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_archivers_journal_is_judged(tmp_path: Path) -> None:
     archived(tmp_path / "archive", tmp_path / "journals")
-    _, found = judged(spark, tmp_path / "journals", tmp_path / "facts")
+    found = judged(tmp_path / "journals", tmp_path / "facts")
     assert not found.verdict.broken, found

@@ -12,6 +12,8 @@ from reliable_channel.spi import err, out, say
 from .verdict_text import exit_status, tell, tell_evidence
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from ..evidence import Evidence
     from ..tables.ingest import Ingested
     from ..tables.judging import Judged
@@ -42,7 +44,7 @@ def ingest(
     that of `check`. Journals must stay where they are, as evidence is read from them. Needs
     `pip install 'reliable-channel-audit[parquet]'`.
     """
-    done, judged, shown = _run(paths, to, settle_ms)
+    done, judged, shown = judged_tables(paths, to, settle_ms)
     if as_json:
         values = {
             "run_id": judged.run_id,
@@ -59,10 +61,17 @@ def ingest(
     raise typer.Exit(exit_status(judged.verdict))
 
 
-def _run(
-    paths: list[Path], to: Path, settle_ms: int | None
+def judged_tables(
+    paths: list[Path],
+    to: Path,
+    settle_ms: int | None,
+    *,
+    is_report: bool = False,
+    spark: "SparkSession | None" = None,
+    partitions: int | None = None,
 ) -> "tuple[Ingested, Judged, list[Evidence]]":
-    """Add what is new, and judge.
+    """Add what is new, and judge; for a report open journals are added as well, and what stands in
+    others is left out.
 
     Raises:
         ValueError: what is needed is not installed.
@@ -72,7 +81,7 @@ def _run(
         from ..tables.judging import judge
     except ImportError as error:
         raise ValueError(
-            f"ingest needs {error.name}: pip install 'reliable-channel-audit[parquet]'"
+            f"tables need {error.name}: pip install 'reliable-channel-audit[parquet]'"
         ) from error
     from ..evidence import evidence
 
@@ -81,8 +90,10 @@ def _run(
         def reading(what: str) -> None:
             status.update(f"reading {what}")
 
-        done = ingest(paths, to, progress=reading)
-        judged = judge(to, done.group, settle_ms=settle_ms, progress=reading)
+        done = ingest(
+            paths, to, with_open=is_report, spark=spark, partitions=partitions, progress=reading
+        )
+        judged = judge(to, done.group, settle_ms=settle_ms, only_group=is_report, progress=reading)
         found = judged.verdict
         shown = evidence(judged.participants, found, paths) if found.findings else []
     return done, judged, shown

@@ -17,6 +17,7 @@ from reliable_channel.spi import ExitCode, err, out, say
 
 from ..live_audit.alarms import PATIENCE_MS
 from ..live_audit.judge import WINDOW
+from .ingest import judged_tables
 from .spark_flags import MASTER_HELP, REMOTE_HELP, Conf, settings
 from .verdict_text import echo, exit_status, tell, tell_evidence
 
@@ -39,7 +40,7 @@ def journals(
     report: Annotated[
         Path | None,
         typer.Option(
-            "--out", file_okay=False, help="Write a report into this directory, made on Spark."
+            "--out", file_okay=False, help="Write a report and its tables into this directory."
         ),
     ] = None,
     settle_ms: Annotated[
@@ -87,13 +88,13 @@ def journals(
         ),
     ] = None,
     master: Annotated[
-        str | None, typer.Option(help=f"Report: {MASTER_HELP} The first by default.")
+        str | None, typer.Option(help=f"Report: read on Spark. {MASTER_HELP}")
     ] = None,
     remote: Annotated[str | None, typer.Option(help=f"Report: {REMOTE_HELP}")] = None,
     conf: Conf = None,
     partitions: Annotated[
         int | None,
-        typer.Option(min=1, help="Report: tasks that read; one for 64 MiB by default."),
+        typer.Option(min=1, help="Report: tasks of Spark that read; at most 64 by default."),
     ] = None,
     spark_log: Annotated[
         bool, typer.Option("--spark-log", help="Report: print all that Spark and Java log.")
@@ -102,9 +103,9 @@ def journals(
     """Print whether a channel kept its promises, from journals of its participants.
 
     The exit status is 1 if a promise was broken, and 5 if none was and it is not known of all of
-    them. Journals must fit into memory. With `--out` any number of them is judged on Spark, with
-    the same verdict and a report. That needs Java 17 or 21 and
-    `pip install 'reliable-channel-audit[spark]'`.
+    them. Journals must fit into memory. With `--out` any number of them is judged by tables, with
+    the same verdict and a report. That needs `pip install 'reliable-channel-audit[parquet]'`. With
+    `--master` or `--remote` Spark reads the journals, which needs Java 17 or 21 and `[spark]`.
 
     With `--live` it follows the journals until it is stopped. It prints each broken promise and
     alarm once, and keeps them in `reports.jsonl` in the directory of `--out`.
@@ -126,17 +127,15 @@ def journals(
         raise typer.Exit(_explain(paths, message, as_json=as_json))
     page = None
     if report is None:
-        if (master, remote, conf, partitions) != (None,) * 4 or spark_log:
-            raise typer.BadParameter(
-                "needed by flags of Spark: it makes reports", param_hint="--out"
-            )
+        if (master, remote, conf, partitions, dag) != (None,) * 5 or spark_log:
+            raise typer.BadParameter("needed by flags of reports", param_hint="--out")
         found, shown = _checked(paths, settle_ms)
     else:
         found, shown, page = _reported(
             paths,
             report,
             settle_ms,
-            window_ms=None if dag is None else time_window(dag),
+            None if dag is None else time_window(dag),
             master=master,
             remote=remote,
             conf=conf,
@@ -175,26 +174,38 @@ def _reported(
     paths: list[Path],
     directory: Path,
     settle_ms: int | None,
-    *,
     window_ms: tuple[int, int] | None,
+    *,
     master: str | None,
     remote: str | None,
     conf: list[str] | None,
     partitions: int | None,
     verbose: bool,
 ) -> "tuple[Verdict, list[Evidence], Path | None]":
-    """Judge on Spark, and write the report."""
+    """Judge by tables, which tasks of Spark make if there is one, and write the report."""
     from ..journals import journal_files
     from ..promises import reasons
     from ..verdict import Verdict
-    from .on_spark import SparkRun, report
 
-    run = SparkRun(master, remote, settings(conf), verbose, partitions, window_ms)
-    paths = [path.resolve() for path in paths]  # workers run in directories of their own
-    files = journal_files(paths, may_be_none=True)
-    if not files:  # known before a minute's start
+    if not journal_files(paths, may_be_none=True):
         return Verdict(unknown=reasons({}, {}, ())), [], None
-    return report(run, files, paths, directory, settle_ms)
+    spark = None
+    if master or remote:
+        from ..session import session
+
+        spark = session(master, remote=remote, settings=settings(conf), verbose=verbose)
+    kept = directory / "facts"
+    _, judged, shown = judged_tables(
+        paths, kept, settle_ms, is_report=True, spark=spark, partitions=partitions
+    )
+    from ..report import write_report
+
+    page = write_report(
+        judged, directory, paths=paths, evidence=shown, settle_ms=settle_ms, window_ms=window_ms
+    )
+    if spark is not None:
+        spark.stop()
+    return judged.verdict, shown, page
 
 
 def _explain(paths: list[Path], message_id: str, *, as_json: bool) -> ExitCode:

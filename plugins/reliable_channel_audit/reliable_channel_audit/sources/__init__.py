@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Make the formats known to a session."""
     from .archive import ArchiveSource
-    from .journals import JournalSource, SaidSource
+    from .journals import JournalSource
     from .store import StoreSource
 
-    for source in (JournalSource, SaidSource, StoreSource, ArchiveSource):
+    for source in (JournalSource, StoreSource, ArchiveSource):
         spark.dataSource.register(source)

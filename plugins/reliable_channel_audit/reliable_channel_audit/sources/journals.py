@@ -1,7 +1,4 @@
-"""`sds_journal`: the lines of journals. `sds_said`: messages and references.
-
-A partition holds whole participants, so that what needs all of one's journals needs no shuffle.
-"""
+"""`sds_journal`: the lines of journals. A partition holds whole participants."""
 
 from __future__ import annotations
 
@@ -25,9 +22,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..dag import said_by
 from ..journals import Participant, group_of, journal_files, lived
-from ..schemas import JOURNAL, SAID
+from ..schemas import JOURNAL
 from .batches import arrow_schema, batches
 from .following import Offset, Stretch, journals_in, lines_of, read_to, stretches
 from .options import whole
@@ -121,15 +117,6 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Nothing is held open."""
 
 
-class SaidReader(JournalReader):
-    """Reads what was said and what it refers to."""
-
-    def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
-        """The messages of a share."""
-        every = (each for participant in partition.group for each in said_by(participant))
-        return batches(every, arrow_schema(SAID))
-
-
 class JournalSource(DataSource):
     """`spark.read.format("sds_journal").option("partitions", 8).load("directory")`."""
 
@@ -157,27 +144,6 @@ class JournalSource(DataSource):
         """
         max_bytes = whole(self.options, "max_bytes", BATCH_BYTES, at_least=1)
         return JournalStreamReader(_paths(self.options), max_bytes)
-
-
-class SaidSource(DataSource):
-    """`spark.read.format("sds_said").load("directory")`."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "sds_said"
-
-    def schema(self) -> StructType:
-        """A message of a participant a row."""
-        return SAID
-
-    def reader(self, schema: StructType) -> SaidReader:
-        """All that is there now.
-
-        Raises:
-            FileNotFoundError: a path that is not there.
-            ValueError: no journal.
-        """
-        return SaidReader(_paths(self.options), whole(self.options, "partitions", None))
 
 
 def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:

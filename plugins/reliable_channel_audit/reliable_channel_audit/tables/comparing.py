@@ -17,7 +17,6 @@ from ..facts import Acknowledgement, Delivery, Dispatch, Outcome
 from ..findings import Orphan
 from ..log_order import HOUR_MS, Hour
 from ..promises import Compared, Context, compare_messages, disordered, invented, unequal_logs
-from ..rates import Group
 from ..replay import Life
 from .participants import Known, Whose
 
@@ -43,8 +42,6 @@ class Comparison:
     compared: Compared
     messages: int
     differences: list[Difference]
-    delays: dict[Group, Sequence[int]]
-    """Sorted latencies, by what `rates` are about."""
 
 
 class ChannelLogs:
@@ -86,7 +83,7 @@ class ChannelLogs:
         ordered = self._whole_logs() if disordered(lives) else ()
         compared.findings += unequal_logs(lives, ordered)
         differences = list(self._differences(held, spans))
-        return Comparison(compared, messages, differences, self.delays())
+        return Comparison(compared, messages, differences)
 
     def _spans(self) -> dict[int, Hour]:
         """The hours in which a log has something, each as long as in any log."""
@@ -119,58 +116,21 @@ class ChannelLogs:
             )
         ]
 
-    def delays(self) -> dict[Group, Sequence[int]]:
-        """Sorted latencies (ms) of deliveries to others: of all, of each hour, of each pair."""
-        names = "message_id", "sender_id", "lamport_timestamp", "at_ms", "is_own"
-        rows = self._deliveries(self._spans().keys(), names)
-        lives = list(self._lives)
-        if not rows.num_rows:
-            return {}
-        life = rows["life"].to_numpy()
-        ahead_ms = np.array([self._context.ahead_ms[whose[:2]] for whose in lives])
-        at_ms = rows["at_ms"].to_numpy() - ahead_ms[life]
-        own, ids = rows["is_own"].to_numpy(), _codes(rows["message_id"])
-        # The first one of the sender, or of anybody where no sender's journal has it.
-        accepted_ms = np.full(int(ids.max()) + 1, 2 * _OTHERS)
-        np.minimum.at(accepted_ms, ids, np.where(own, at_ms, at_ms + _OTHERS))
-        accepted_ms = np.where(accepted_ms < _OTHERS // 2, accepted_ms, accepted_ms - _OTHERS)
-        senders = rows["sender_id"].combine_chunks().dictionary_encode()
-        names_of = senders.dictionary.to_pylist()
-        sender = senders.indices.to_numpy()
-        own_name = {name: number for number, name in enumerate(names_of)}
-        receiver = np.array([own_name.get(whose[1], -1) for whose in lives])[life]
-        came = ~own & (sender != receiver)
-        since_ms = accepted_ms[ids[came]]
-        delay_ms = at_ms[came] - since_ms
-        people = sorted({whose[1] for whose in lives})
-        place = np.array([people.index(whose[1]) for whose in lives])[life[came]]
-        channel_id = lives[0][0]
-        every: dict[Group, Sequence[int]] = {}
-        if len(delay_ms):
-            every[channel_id, None, None, None] = np.sort(delay_ms)
-        for hour_ms, values in _grouped(since_ms - since_ms % HOUR_MS, delay_ms):
-            every[channel_id, hour_ms, None, None] = values
-        for pair, values in _grouped(sender[came].astype(np.int64) * len(people) + place, delay_ms):
-            one, other = divmod(pair, len(people))
-            every[channel_id, None, names_of[one], people[other]] = values
-        return every
-
-    def _deliveries(self, hours: Collection[int], columns: Sequence[str] = COLUMNS) -> pa.Table:
+    def _deliveries(self, hours: Collection[int]) -> pa.Table:
         """What logs have of these hours; `life` is a number."""
-        nothing = _NONE.select([*columns, "life"])
         chosen = pa.array(sorted(hours), pa.int64())
         numbers = {whose: number for number, whose in enumerate(self._lives)}
-        tables = [nothing]
+        tables = [_NONE]
         for each in self._known if hours else ():
+            if not any(self._hours[whose].keys() & hours for whose in each.hours):
+                continue
+            table = each.tables("delivery", self._directory, COLUMNS)
             if each.by_rows is not None:
-                table = _table_of(each.by_rows.deliveries, numbers).select(nothing.column_names)
+                life = pa.array([numbers[one[:3]] for one in each.by_rows.deliveries], pa.int64())
             else:
                 (whose,) = each.hours
-                if not self._hours[whose].keys() & hours:
-                    continue
-                table = each.tables("delivery", self._directory, columns)
-                number = pa.repeat(numbers[whose], table.num_rows)
-                table = table.append_column("life", number).cast(nothing.schema)
+                life = pa.repeat(numbers[whose], table.num_rows)
+            table = table.append_column("life", life).cast(_NONE.schema)
             stamps = table["lamport_timestamp"].to_numpy()
             begins = pa.array(stamps - stamps % HOUR_MS)
             tables.append(table.filter(pc.is_in(begins, chosen)))
@@ -291,30 +251,6 @@ _NONE: Final = pa.schema(
         "life": pa.int64(),
     }
 ).empty_table()
-
-
-_OTHERS: Final = 2**60
-"""Beyond all times."""
-
-
-def _grouped(keys: Whole, values: Whole) -> Iterator[tuple[int, Whole]]:
-    """Each key with its values, sorted."""
-    order = np.lexsort((values, keys))
-    keys, values = keys[order], values[order]
-    begins = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
-    yield from zip(keys[begins].tolist(), np.split(values, begins[1:]), strict=True)
-
-
-def _table_of(deliveries: Sequence[Delivery], numbers: Mapping[Whose, int]) -> pa.Table:
-    rows = [
-        {
-            **{name: getattr(each, name) for name in (*MEANING, "at_ms", "message_hash", "source")},
-            "is_own": each.first_segment_id is not None,
-            "life": numbers[each[:3]],
-        }
-        for each in deliveries
-    ]
-    return pa.Table.from_pylist(rows, _NONE.schema)
 
 
 def _codes(column: pa.ChunkedArray) -> Whole:

@@ -21,9 +21,10 @@ from ..rates import rated
 from ..replay import Life
 from ..verdict import SetAside, Verdict
 from . import layout
+from .arrivals import Arrivals, arrivals
 from .comparing import ChannelLogs, Comparison, Difference
-from .ingest import Row, is_same, parts
-from .participants import Known, known_of, participants_of
+from .ingest import is_same, parts
+from .participants import Acknowledged, Known, known_of, participants_of
 from .remembered import remember, remembered
 
 _NS: Final = 1_000_000
@@ -35,12 +36,13 @@ class Judged(NamedTuple):
     run_id: str
     verdict: Verdict
     participants: list[Participant]
-    parts: list[Row]
-    """The rows of `part` of what was judged."""
     few: Mapping[type, list[Any]]
     """Facts of which there are few for each participant, by kind."""
     offsets: Mapping[tuple[str, str], Offset]
     """How far clocks are ahead, by channel and participant."""
+    acknowledged: list[Acknowledged]
+    arrivals: Mapping[str, Arrivals]
+    """Deliveries to others, by channel."""
 
 
 def judge(
@@ -83,7 +85,11 @@ def judge(
     verdict.deliveries = sum(
         hour.entries for each in known for hours in each.hours.values() for hour in hours.values()
     )
-    delays = {group: found for each in every.values() for group, found in each.delays.items()}
+    came = {
+        channel_id: arrivals(channel_id, context, of_channel(known, channel_id), directory)
+        for channel_id in every
+    }
+    delays = {group: found for each in came.values() for group, found in each.delays.items()}
     verdict.rates = rated(delays, verdict.lost)
     verdict.set_aside = sorted(group.set_aside + facts[SetAside])
     run_id = uuid4().hex
@@ -91,7 +97,12 @@ def judge(
     for channel_id, each in every.items():
         _keep_differences(run_id, channel_id, each.differences, directory)
     judged = [each.participant for each in known]
-    return Judged(run_id, verdict, judged, every_part, facts, offsets)
+    told = [one for each in known for one in each.acknowledged]
+    return Judged(run_id, verdict, judged, facts, offsets, told, came)
+
+
+def of_channel(known: Iterable[Known], channel_id: str) -> list[Known]:
+    return [each for each in known if each.participant.channel_id == channel_id]
 
 
 def _own_lags(lags: Iterable[Lag], known: Iterable[Known]) -> Iterator[Lag]:
@@ -112,7 +123,7 @@ def _compared(
     directory: Path,
 ) -> Comparison:
     lives = [life for life in context.lives if life.channel_id == channel_id]
-    there = [each for each in known if each.participant.channel_id == channel_id]
+    there = of_channel(known, channel_id)
     outcomes = [each for each in facts[Outcome] if each.channel_id == channel_id]
     orphans = [each for each in facts[Orphan] if each.channel_id == channel_id]
     return ChannelLogs(context, there, lives, directory).compare(outcomes, orphans)

@@ -232,3 +232,8 @@ def _plain(table: pa.Table, wanted: pa.Schema) -> pa.Table:
 
 def _names_of(schema: pa.Schema) -> list[str]:
     return [field.name for field in schema if field.type == NAME]
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """The type of the values of a column with few."""
+    return kind.value_type if isinstance(kind, pa.DictionaryType) else kind

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from ..columns.fast_facts import facts_of_parts
@@ -17,12 +19,15 @@ from ..columns.wire import NeedsRowReader
 from ..facts import Acknowledgement, Delivery, Dispatch, Fact, facts_of, uncollected
 from ..journals import DAMAGE, Participant, in_order
 from ..log_order import Hour, hours_of
+from ..rates import levels
 from . import layout
 from .ingest import Row, paths_of, tables_in
 from .stored_part import part_from, tables_of
 
 Whose = tuple[str, str, int]
 """Channel, participant and life."""
+NEVER: Final = "never"
+"""In place of the source of an acknowledgement that was not emitted."""
 
 
 class Many(NamedTuple):
@@ -33,6 +38,20 @@ class Many(NamedTuple):
     dispatches: list[Dispatch]
 
 
+class Acknowledged(NamedTuple):
+    """Own messages of a participant by the evidence of their acknowledgement, and how long it took
+    (ms)."""
+
+    channel_id: str
+    participant_id: str
+    source: str
+    messages: int
+    p50_ms: int | None
+    p90_ms: int | None
+    p99_ms: int | None
+    max_ms: int | None
+
+
 @dataclass(slots=True)
 class Known:
     """What is known of a participant."""
@@ -40,8 +59,9 @@ class Known:
     participant: Participant
     few: list[Fact]
     hours: dict[Whose, dict[int, Hour]]
-    sent: set[bytes]
-    """Hashes under which messages went out."""
+    sent: dict[bytes, str]
+    """Hashes under which messages went out, and why: the least word if there are several."""
+    acknowledged: list[Acknowledged]
     rows: list[Row]
     """Its parts in the directory of facts, if columns understand it."""
     live: list[dict[str, pa.Table]] = field(default_factory=list)
@@ -50,7 +70,9 @@ class Known:
     """Facts of which there are many, if it was judged row by row."""
 
     def tables(self, kind: str, directory: Path, columns: Sequence[str]) -> pa.Table:
-        """Columns of a kind, of all parts."""
+        """Columns of a kind, of all parts; of what was judged by rows of `delivery` alone."""
+        if self.by_rows is not None:
+            return _table_of(self.by_rows.deliveries, columns)
         stored = [path for row in self.rows for path in paths_of(row, directory, kind)]
         every = [layout.read([path], kind, columns) for path in stored]
         every += [tables[kind].select(columns) for tables in self.live]
@@ -110,8 +132,11 @@ def _by_columns(
             live.append(tables_of(parts[-1], participant.participant_id))
     opened, life = joined(participant, parts)
     found = facts_of_parts(participant, opened, life, settle_ms=settle_ms)
-    sent = set(rows_of(life.wire.message_hash[~life.wire.is_in]))
-    return Known(participant, found.few, {found.whose: life.hours}, sent, list(rows), live)
+    is_out = ~life.wire.is_in
+    kinds = map(list(words).__getitem__, life.wire.source[is_out].tolist())
+    sent = _sent(zip(rows_of(life.wire.message_hash[is_out]), kinds, strict=True))
+    told = acknowledged(participant, _waits(life))
+    return Known(participant, found.few, {found.whose: life.hours}, sent, told, list(rows), live)
 
 
 def _by_rows(participant: Participant, settle_ms: int | None) -> Known:
@@ -130,8 +155,57 @@ def _by_rows(participant: Participant, settle_ms: int | None) -> Known:
             case _:
                 few.append(fact)
     hours = {whose: _hours_of(entries) for whose, entries in lives.items()}
-    sent = {each.message_hash for each in many.dispatches}
-    return Known(participant, few, hours, sent, [], by_rows=many)
+    sent = _sent((each.message_hash, each.kind) for each in many.dispatches)
+    waits: defaultdict[str, list[int]] = defaultdict(list)
+    for each in many.acknowledgements:
+        is_told = each.acknowledged_ms is not None
+        took_ms = (each.acknowledged_ms or 0) - each.accepted_ms
+        waits[each.source or NEVER if is_told else NEVER].append(took_ms)
+    told = acknowledged(participant, waits)
+    return Known(participant, few, hours, sent, told, [], by_rows=many)
+
+
+def _sent(copies: Iterable[tuple[bytes, str]]) -> dict[bytes, str]:
+    """By hash the least kind, which comes last."""
+    return dict(sorted(copies, key=itemgetter(1), reverse=True))
+
+
+def _waits(life: Gathered) -> dict[str, Sequence[int]]:
+    """How long own messages waited for their acknowledgement, by its source."""
+    log, emitted, words = life.log, life.emitted, list(life.words)
+    own = log.first_segment >= 0
+    accepted_ms = np.zeros(len(life.ids), np.int64)
+    accepted_ms[log.message_id[own]] = log.at_ms[own]
+    took_ms = emitted.at_ms - accepted_ms[emitted.message_id]
+    waits: dict[str, Sequence[int]] = {
+        words[source]: took_ms[emitted.source == source].tolist()
+        for source in np.unique(emitted.source).tolist()
+    }
+    return {**waits, NEVER: [0] * (int(own.sum()) - len(took_ms))}
+
+
+def acknowledged(
+    participant: Participant, waits: Mapping[str, Sequence[int]]
+) -> list[Acknowledged]:
+    """Sum up the waits of a participant; those of messages that were never acknowledged count."""
+    whose = participant.channel_id, participant.participant_id
+    rows = []
+    for source, every in sorted(waits.items()):
+        known = sorted(every) if source != NEVER else []
+        if every:
+            rows.append(Acknowledged(*whose, source, len(every), *levels(known)))
+    return rows
+
+
+def _table_of(deliveries: Sequence[Delivery], columns: Sequence[str]) -> pa.Table:
+    schema = layout.SCHEMAS["delivery"]
+    rows = [{**each._asdict(), "is_own": each.first_segment_id is not None} for each in deliveries]
+    return pa.table(
+        {
+            name: pa.array([row[name] for row in rows], layout.plain(schema.field(name).type))
+            for name in columns
+        }
+    )
 
 
 def _hours_of(deliveries: Sequence[Delivery]) -> dict[int, Hour]:

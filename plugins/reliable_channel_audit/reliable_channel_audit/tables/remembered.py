@@ -13,9 +13,9 @@ from ..facts import Acknowledgement, Delivery, Dispatch, Fact
 from ..journals import Participant
 from ..log_order import Hour
 from .ingest import Row
-from .participants import Known, Many
+from .participants import Acknowledged, Known, Many
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Counts changes of what is found of the same files."""
 _KINDS: Final[dict[str, Callable[[Iterable[object]], Fact]]] = {
     kind.__name__: kind._make for kind in get_args(Fact)
@@ -26,7 +26,8 @@ class _Kept(msgspec.Struct):
     key: str
     few: list[tuple[str, list[object]]]
     hours: list[tuple[str, str, int, int, int, str, int, int]]
-    sent: list[bytes]
+    sent: dict[bytes, str]
+    acknowledged: list[list[object]]
     is_by_rows: bool
     deliveries: Sequence[Sequence[object]]
     acknowledgements: Sequence[Sequence[object]]
@@ -47,11 +48,12 @@ def remembered(
         return None
     if kept.key != key:
         return None
-    known = Known(participant, [_KINDS[kind](values) for kind, values in kept.few], {}, set(), [])
+    few = [_KINDS[kind](values) for kind, values in kept.few]
+    told = [*map(Acknowledged._make, kept.acknowledged)]
+    known = Known(participant, few, {}, kept.sent, told, [])
     for channel_id, name, life, hour_ms, entries, total, *span in kept.hours:
         hours = known.hours.setdefault((channel_id, name, life), {})
         hours[hour_ms] = Hour(entries, int(total, 16), *span)
-    known.sent = set(kept.sent)
     if kept.is_by_rows:
         known.by_rows = Many(
             [*map(Delivery._make, kept.deliveries)],
@@ -77,7 +79,8 @@ def remember(known: Known, rows: Sequence[Row], directory: Path, settle_ms: int 
             for whose, hours in known.hours.items()
             for hour_ms, hour in hours.items()
         ],
-        list(known.sent),
+        known.sent,
+        [list(each) for each in known.acknowledged],
         known.by_rows is not None,
         *([list(each) for each in facts] for facts in many),
     )

@@ -17,7 +17,7 @@ from ..columns.gathered import MISSING, REPAIRED, REQUESTED, Times, times_of
 from ..journals import Participant, lines_of
 from ..lines import LOGGED, SET_ASIDE, WIRE_IN, WIRE_OUT, Line
 from ..log_order import hours_of
-from .layout import SCHEMAS, table_of
+from .layout import SCHEMAS, plain, table_of
 from .stored_part import Tables, hour_columns
 
 KINDS: Final = {
@@ -86,16 +86,12 @@ def _table(kind: str, rows: Sequence[Row]) -> pa.Table:
     return table_of(
         kind,
         {
-            field.name: pa.array([row.get(field.name) for row in rows], _plain(field.type)).cast(
+            field.name: pa.array([row.get(field.name) for row in rows], plain(field.type)).cast(
                 field.type
             )
             for field in schema
         },
     )
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if isinstance(kind, pa.DictionaryType) else kind
 
 
 def _hours(participant_id: str, rows: Sequence[Row]) -> pa.Table:

@@ -211,7 +211,7 @@ def part_from(row: dict[str, Any], tables: Tables, ids: Ids, words: Ids) -> Gath
     log = _log(delivery, codes, ids)
     numbers = _whole(wire["message"])
     messages = Messages(
-        sender=_coded(wire["sender_id"], ids),
+        sender=coded(wire["sender_id"], ids),
         message_id=codes[numbers],
         lamport_timestamp=_whole(wire["lamport_timestamp"], -1),
         content_sha256=_filled(wire["content_sha256"], log.content_sha256, numbers),
@@ -241,8 +241,8 @@ def part_from(row: dict[str, Any], tables: Tables, ids: Ids, words: Ids) -> Gath
             line=_whole(wire["line"]) - 1,
             at_ms=_whole(wire["at_ms"]),
             is_in=wire["is_in"].to_numpy(),
-            source=_coded(wire["source"], words),
-            outcome=_coded(wire["outcome"], words),
+            source=coded(wire["source"], words),
+            outcome=coded(wire["outcome"], words),
             timestamp_ns=_whole(wire["timestamp_ns"], NOT_GIVEN),
             message_hash=_filled(wire["message_hash"], log.message_hash, numbers),
         ),
@@ -250,7 +250,7 @@ def part_from(row: dict[str, Any], tables: Tables, ids: Ids, words: Ids) -> Gath
         received=Received(
             line=_whole(received["line"]) - 1,
             message_id=codes[of_received],
-            sender=_coded(received["sender_id"], ids),
+            sender=coded(received["sender_id"], ids),
             lamport_timestamp=_whole(received["lamport_timestamp"]),
             content_sha256=_filled(received["content_sha256"], log.content_sha256, of_received),
         ),
@@ -258,8 +258,8 @@ def part_from(row: dict[str, Any], tables: Tables, ids: Ids, words: Ids) -> Gath
             line=_whole(emitted["line"]) - 1,
             at_ms=_whole(emitted["at_ms"]),
             message_id=ids.codes(emitted["message_id"].to_pylist()),
-            source=_coded(emitted["source"], words),
-            acknowledged_by=_coded(emitted["acknowledged_by"], ids),
+            source=coded(emitted["source"], words),
+            acknowledged_by=coded(emitted["acknowledged_by"], ids),
         ),
         repairs=_repair_events(tables["repair"]),
         hours=hours_in(tables["log_hour"]),
@@ -284,7 +284,7 @@ def _log(delivery: pa.Table, codes: Whole, ids: Ids) -> Log:
         line=_whole(delivery["line"]) - 1,
         at_ms=_whole(delivery["at_ms"]),
         message_id=mine,
-        sender=_coded(delivery["sender_id"], ids),
+        sender=coded(delivery["sender_id"], ids),
         lamport_timestamp=_whole(delivery["lamport_timestamp"]),
         position=_whole(delivery["position"]),
         evicted=_whole(delivery["evicted"]),
@@ -346,7 +346,7 @@ def _whole(column: pa.ChunkedArray, missing: int = 0) -> Whole:
     return filled.to_numpy().astype(np.int64, copy=False)
 
 
-def _coded(column: pa.ChunkedArray, names: Ids) -> Whole:
+def coded(column: pa.ChunkedArray, names: Ids) -> Whole:
     """Text with few values as numbers; -1 where null."""
     array = column.combine_chunks()
     array = array if isinstance(array, pa.DictionaryArray) else array.dictionary_encode()
