@@ -43,6 +43,13 @@ quick: $(READY) ## the tests of the cores and of state, or those of the module F
 test: $(READY) ## all tests but the slow ones and those of Spark and interop, on all cores (WORKERS=1; COVERAGE=1: and branch coverage)
 	@$(PYTEST) -m "not slow" $(ARGS)$(SHOWN)
 
+test-python: $(READY) ## the tests of cores, state, transport and channel on other Pythons (PYTHONS="python3.12"; else python3.13, if it is here)
+	@for python in $(or $(PYTHONS),python3.13); do \
+		if found=$$($(BIN)/python -m release.pythons $$python); then \
+			$(MAKE) --no-print-directory VENV=$(VENV)/$$python PYTHON=$$found QUICK="$(QUICK) tests/transport tests/channel" quick || exit; \
+		else $(if $(PYTHONS),exit 1,echo "its tests are left out"); fi; \
+	done
+
 test-slow: $(READY) ## the long tests: planted defects, kills, full disks, whole simulations, pages
 	@$(PYTEST) -m slow $(ARGS)
 
@@ -135,7 +142,7 @@ lock: $(READY) ## pin the newest dependencies again, with hashes and without add
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile pyproject.toml --extra cli requirements/dev.in $(LOCKED) --upgrade -o requirements/dev.txt
 	@$(BIN)/uv pip compile pyproject.toml --extra cli --extra libp2p --constraint requirements/dev.txt $(LOCKED) -o requirements/base.txt
-	@for part in release site spark; do \
+	@for part in build release site spark; do \
 		$(BIN)/uv pip compile requirements/$$part.in --constraint requirements/dev.txt $(LOCKED) -o requirements/$$part.txt || exit; \
 	done
 	@# Code that an older protobuf generates runs with it and with all newer ones: it has versions of its own.

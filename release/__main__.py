@@ -10,6 +10,7 @@ from pathlib import Path
 
 from release.bare import Bare, TrialFailed, Versions, execute
 from release.building import ROOT, BuildFailed, build_all
+from release.pythons import find
 from release.trials import everything, foreign_waku, sdk_alone, types
 
 Trial = Callable[[Bare, Path], str]
@@ -30,7 +31,11 @@ def main() -> None:
         help="those of the tests (the default), the newest, or the lowest declared",
     )
     given = parser.parse_args()
-    pythons = given.python or os.environ.get("PYTHONS", "").split() or [sys.executable]
+    pythons = []
+    for name in given.python or os.environ.get("PYTHONS", "").split() or [sys.executable]:
+        if (python := find(name)) is None:
+            sys.exit(f"error: there is no {name} here")
+        pythons.append(python)
     with tempfile.TemporaryDirectory(prefix="reliable-channel-dist-") as work:
         try:
             _all(pythons, Path(work), given.versions)

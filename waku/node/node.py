@@ -50,8 +50,7 @@ class EmbeddedNode:
     Use it in `async with`, on asyncio or trio. `node.app` is its REST API:
 
         async with EmbeddedNode() as node:
-            transport = httpx.ASGITransport(app=node.app)
-            async with WakuClient("http://node", transport=transport) as client:
+            async with WakuClient("http://node", app=node.app) as client:
                 ...
 
     Other nodes are connected by libp2p (extra `[libp2p]`), or joined in the process (`join`). A
@@ -127,8 +126,15 @@ class EmbeddedNode:
         self.network: Network | None = None
         """Its connections to libp2p peers; None while it has had none."""
         if listen is not None or relay_peers or service_nodes:
-            _refuse_rln(options, relay_peers)
-            self._make_network(listen, relay_peers=relay_peers, service_nodes=service_nodes or {})
+            try:
+                _refuse_rln(options, relay_peers)
+                self._make_network(
+                    listen, relay_peers=relay_peers, service_nodes=service_nodes or {}
+                )
+            except BaseException:
+                if self.archive is not None:
+                    self.archive.close()
+                raise
         self._tasks: TaskGroup | None = None
         self.store_resume: Final = None if self.archive is None else StoreResume(self, self.archive)
         """What asks peers for messages that were missed; None without a Store."""

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import anyio
-import httpx
 import pytest
 from websockets.client import ClientProtocol
 from websockets.uri import parse_uri
@@ -97,7 +96,7 @@ async def test_rest_and_libp2p_share_archive_filter_and_limits() -> None:
     )
     shared = replace(options, service_requests_per_s=100)
     async with listening(options=shared) as node, client(node) as light:
-        rest = WakuClient("http://node", transport=httpx.ASGITransport(app=node.app))
+        rest = WakuClient("http://node", app=node.app)
         async with rest, light.subscribe(SHARD, [TOPIC]) as messages:
             await rest.lightpush(message(1))
             pushed = await messages.receive()
@@ -293,12 +292,16 @@ def test_an_identity_or_certificate_that_cannot_be_used(tmp_path: Path) -> None:
         EmbeddedNode(listen=Listen((KINDS["tcp"],), tls_certificate=key, tls_key=key))
 
 
-def test_a_node_that_cannot_be_made_leaves_its_identity_free(tmp_path: Path) -> None:
+async def test_a_node_that_cannot_be_made_leaves_its_identity_and_store_free(
+    tmp_path: Path,
+) -> None:
     listen = Listen((KINDS["tcp"],), identity=tmp_path / "node.key")
-    private = NodeOptions(cluster_id=42)
+    private = NodeOptions(cluster_id=42, store_path=tmp_path / "store")
     with pytest.raises(InvalidInput) as unreachable:
         EmbeddedNode(private, listen=listen, relay_peers=["/ip4/192.0.2.1/udp/1"])
     with pytest.raises(ArchiveError) as no_folder:
         EmbeddedNode(replace(private, store_path=tmp_path / "none" / "store"), listen=listen)
-    EmbeddedNode(private, listen=listen)
+    assert not (tmp_path / "store-wal").exists(), "the store is open"
+    async with EmbeddedNode(private, listen=listen):
+        assert (tmp_path / "store-wal").exists()
     assert unreachable.tb is not no_folder.tb, "they hold what was made until here"
