@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import get_args
@@ -17,7 +18,8 @@ import waku
 from reliable_channel import diagnostics, errors, events, options
 from reliable_channel.events import AnyEvent
 
-REFERENCE = Path(__file__).parents[1] / "docs" / "reference.md"
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs" / "reference.md"
 SOURCE = Path(reliable_channel.__file__)
 PACKAGES = [reliable_channel, diagnostics, errors, events, options, waku]
 PUBLIC = [(package, name) for package in PACKAGES for name in package.__all__]
@@ -97,3 +99,44 @@ def test_the_rooms_are_there_without_an_import_of_their_own() -> None:
     program = "import reliable_channel; print(reliable_channel.diagnostics.SyncSent.wire_name)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "sync_sent\n", done.stderr
+
+
+def annotations(tree: ast.AST) -> Iterator[str]:
+    """Yield the annotations that users see: of functions, methods and attributes with a public name
+    in what has one."""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                if not name.startswith("_") or name in ("__init__", "__call__"):
+                    given = [
+                        each.annotation for each in ast.walk(node.args) if isinstance(each, ast.arg)
+                    ]
+                    yield from (ast.unparse(each) for each in (*given, node.returns) if each)
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation):
+                if not name.startswith("_"):
+                    yield ast.unparse(annotation)
+            case ast.ClassDef(name=name) if not name.startswith("_"):
+                yield from annotations(node)
+            case _:
+                continue
+
+
+def test_no_signature_names_the_http_library() -> None:
+    """httpx can be exchanged without a change for those who use the client."""
+    public = [
+        file
+        for package in (
+            ROOT / "reliable_channel",
+            ROOT / "waku",
+            *ROOT.glob("plugins/*/*reliable*"),
+        )
+        for file in package.rglob("*.py")
+        if not any(re.match(r"_(?!_init__)", part) for part in file.relative_to(ROOT).parts)
+    ]
+    found = {
+        str(file.relative_to(ROOT)): annotation
+        for file in public
+        for annotation in annotations(ast.parse(file.read_text(encoding="utf-8")))
+        if "httpx" in annotation
+    }
+    assert len(public) > 500 and found == {}

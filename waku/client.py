@@ -29,6 +29,7 @@ from waku._api.node import NodeApi
 from waku._api.relay import RelayApi
 from waku._api.store import StoreApi
 from waku._api.store_v1 import StoreV1Api
+from waku._asgi import App
 from waku._failures import MAX_MESSAGE_BYTES
 from waku._session import LIMITS, RetryPolicy, Session
 from waku._userinfo import masked_address
@@ -62,9 +63,9 @@ class WakuClient(
         timeout_s: for connecting and for each read. A whole request gets twice that.
             Waiting for a turn does not count.
         retries: how calls that are safe to repeat are repeated. None never repeats.
-        transport: httpx transport to use and close, for tests or a proxy. The environment's proxy
-            settings are not followed: a node is nearly always local. For `https` the system's
-            certificates are trusted.
+        app: an ASGI application that answers in this process, such as `app` of an `EmbeddedNode`.
+            None sends requests to `base_url`, without the environment's proxy settings.
+        ssl_context: certificates that are trusted for `https`. None trusts those of the system.
         headers: sent with every request, for a reverse proxy that wants a token.
         max_answer_bytes: a longer answer is refused. None is 64 MiB, or what a page of Store may
             take where `max_message_bytes` needs more.
@@ -84,7 +85,8 @@ class WakuClient(
         *,
         timeout_s: float = 5.0,
         retries: RetryPolicy | None = DEFAULT_RETRIES,
-        transport: httpx.AsyncBaseTransport | None = None,
+        app: App | None = None,
+        ssl_context: ssl.SSLContext | None = None,
         headers: Mapping[str, str] | None = None,
         max_answer_bytes: int | None = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES,
@@ -111,8 +113,8 @@ class WakuClient(
             },
             timeout=timeout_s,
             limits=LIMITS,
-            verify=_trusted(url),
-            transport=transport,
+            verify=ssl_context or _trusted(url),
+            transport=None if app is None else httpx.ASGITransport(app=app),
             trust_env=False,
         )
         session = Session(

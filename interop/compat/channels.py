@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-import httpx
 from anyio.abc import TaskGroup, TaskStatus
 
 from reliable_channel import MessageReceived, ReliableChannel, ReliableChannelError, SendFailed
@@ -47,8 +46,7 @@ class NodeTransport(WakuTransport):
     def __init__(
         self, node: EmbeddedNode, settings: WakuSettings, messaging: Messaging, *, has_store: bool
     ) -> None:
-        http = httpx.ASGITransport(app=node.app)
-        super().__init__(IN_PROCESS, settings, http_transport=http)
+        super().__init__(IN_PROCESS, settings, app=node.app)
         self._has_store = has_store
         self._node = node
         self._messaging = messaging

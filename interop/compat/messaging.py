@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Final, NoReturn
 
 import anyio
-import httpx
 from anyio.abc import TaskGroup, TaskStatus
 
 from reliable_channel.sds.recent_set import RecentSet
@@ -76,7 +75,7 @@ class Messaging:
         self._config = config
         self._topics = topics
         self._emit = emit
-        self._client = WakuClient(IN_PROCESS, transport=httpx.ASGITransport(app=node.app))
+        self._client = WakuClient(IN_PROCESS, app=node.app)
         self._tasks: TaskGroup | None = None
         self._known = RecentSet[bytes](RECENT)
         """Messages that were emitted, and own ones, which never are."""

@@ -146,5 +146,5 @@ async def embedded_transport(settings: WakuSettings, stack: AsyncExitStack) -> "
         "no other process reads it; give the address of a node, such as http://127.0.0.1:8645",
         settings.content_topic,
     )
-    node = await stack.enter_async_context(shared_node(settings))
-    return WakuTransport("http://embedded", settings, http_transport=node)
+    app = await stack.enter_async_context(shared_node(settings))
+    return WakuTransport("http://embedded", settings, app=app)

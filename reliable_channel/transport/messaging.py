@@ -7,11 +7,12 @@ logos-delivery 69fbffa3 (August 2026), and not tried against a live node.
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import anyio
-import httpx
 
+from waku._asgi import App
 from waku.errors import EndpointMissing, NotFound, WakuError
 from waku.hashing import message_hash
 from waku.messaging import MessagingMessage
@@ -21,7 +22,8 @@ from .addresses import masked_address
 from .base import Batch, Envelope, Source, StoreUnavailable, TransportError
 from .messaging_inbox import MessagingInbox, Tray, shared_inbox
 from .polling import AdaptivePolling
-from .settings import WakuSettings, trusting
+from .settings import WakuSettings
+from .waku import rest_client
 from .waku_topic import NotServed, OnTopic, translated
 
 __all__ = ["MessagingTransport"]
@@ -46,7 +48,7 @@ class MessagingTransport(OnTopic):
         url: str,
         settings: WakuSettings,
         *,
-        http_transport: httpx.AsyncBaseTransport | None = None,
+        app: App | None = None,
         monotonic: Callable[[], float] = anyio.current_time,
     ) -> None:
         """Raises:
@@ -62,7 +64,7 @@ class MessagingTransport(OnTopic):
         self._address = url
         self._settings = settings
         super().__init__(settings)
-        self._http_transport = http_transport
+        self._app = app
         self._monotonic = monotonic
         self._polling = AdaptivePolling(
             min_interval_ms=settings.poll_min_interval_ms,
@@ -90,11 +92,9 @@ class MessagingTransport(OnTopic):
         Raises:
             TransportError: the node cannot be reached, or has no messaging layer.
         """
-        transport = self._http_transport
-        if transport is None and (trusted := trusting(self._settings.ca_file)) is not None:
-            transport = httpx.AsyncHTTPTransport(verify=trusted, trust_env=False)
+        client = partial(rest_client, self._address, self._settings, self._app)
         async with AsyncExitStack() as stack:
-            inbox = await stack.enter_async_context(shared_inbox(self._address, transport))
+            inbox = await stack.enter_async_context(shared_inbox(self._address, client))
             self._tray.take()
             inbox.add(self._tray)
             stack.push_async_callback(self._leave, inbox)

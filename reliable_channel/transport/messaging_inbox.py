@@ -5,13 +5,12 @@ take one another's: those of one event loop share an inbox for each node.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
-import httpx
 from anyio.lowlevel import RunVar
 
 from waku.client import WakuClient
@@ -116,15 +115,13 @@ _inboxes: RunVar[dict[str, MessagingInbox]] = RunVar("reliable_channel_messaging
 
 
 @asynccontextmanager
-async def shared_inbox(
-    url: str, http_transport: httpx.AsyncBaseTransport | None
-) -> AsyncIterator[MessagingInbox]:
+async def shared_inbox(url: str, client: Callable[[], WakuClient]) -> AsyncIterator[MessagingInbox]:
     """Use the inbox of a node; it is made for its first user, and closed with its last."""
     inboxes = _inboxes.get({})
     _inboxes.set(inboxes)
     inbox = inboxes.get(url)
     if inbox is None:
-        inbox = inboxes[url] = MessagingInbox(WakuClient(url, transport=http_transport))
+        inbox = inboxes[url] = MessagingInbox(client())
     inbox.users += 1
     try:
         yield inbox

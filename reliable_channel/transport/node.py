@@ -10,7 +10,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Final
 
 import anyio
-import httpx
+
+from waku._asgi import App
 
 from .addresses import masked_address
 from .base import BaseTransport, Batch, Envelope, Received
@@ -37,18 +38,16 @@ class NodeTransport(BaseTransport):
         url: str,
         settings: WakuSettings,
         *,
-        http_transport: httpx.AsyncBaseTransport | None = None,
+        app: App | None = None,
         monotonic: Callable[[], float] = anyio.current_time,
         shared: HubNode | None = None,
     ) -> None:
         self.url = masked_address(url)
         self._address = url
         self._settings = settings
-        self._http_transport = http_transport
+        self._app = app
         self._monotonic = monotonic
-        self._rest = WakuTransport(
-            url, settings, http_transport=http_transport, monotonic=monotonic, shared=shared
-        )
+        self._rest = WakuTransport(url, settings, app=app, monotonic=monotonic, shared=shared)
         self._messaging: MessagingTransport | None = None
 
     @property
@@ -135,7 +134,7 @@ class NodeTransport(BaseTransport):
         messaging = MessagingTransport(
             self._address,
             self._settings,
-            http_transport=self._http_transport,
+            app=self._app,
             monotonic=self._monotonic,
         )
         try:

@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import httpx
 from anyio.lowlevel import RunVar
+
+from waku._asgi import App
 
 from .settings import WakuSettings
 
@@ -27,7 +28,7 @@ _nodes: RunVar[dict[tuple[int, int, int], _Shared]] = RunVar("reliable_channel_n
 
 
 @asynccontextmanager
-async def shared_node(settings: WakuSettings) -> AsyncIterator[httpx.AsyncBaseTransport]:
+async def shared_node(settings: WakuSettings) -> AsyncIterator[App]:
     """Reach the node of this event loop; the first user makes it, and it ends with the last."""
     # A web server's worth of imports that only those pay for who bring no node.
     from waku.node import EmbeddedNode, NodeOptions
@@ -45,7 +46,7 @@ async def shared_node(settings: WakuSettings) -> AsyncIterator[httpx.AsyncBaseTr
     shared = nodes[network]
     shared.users += 1
     try:
-        yield httpx.ASGITransport(app=shared.node.app)
+        yield shared.node.app
     finally:
         shared.users -= 1
         if not shared.users:

@@ -6,8 +6,8 @@ from math import inf
 from typing import Final, Literal
 
 import anyio
-import httpx
 
+from waku._asgi import App
 from waku._recent_pushes import RecentPushes
 from waku._request import Flavour
 from waku._subscription_watchdog import SubscriptionWatchdog
@@ -44,13 +44,14 @@ ABSENT: Final = (EndpointMissing, NotFound)
 """Answers to a subscription that show that the node does not have the protocol."""
 
 
-def rest_client(
-    url: str, settings: WakuSettings, http_transport: httpx.AsyncBaseTransport | None = None
-) -> WakuClient:
+def rest_client(url: str, settings: WakuSettings, app: App | None = None) -> WakuClient:
     """Return a client of a node's REST API."""
-    if http_transport is None and (trusted := trusting(settings.ca_file)) is not None:
-        http_transport = httpx.AsyncHTTPTransport(verify=trusted, trust_env=False)
-    return WakuClient(url, transport=http_transport, max_message_bytes=settings.max_message_bytes)
+    return WakuClient(
+        url,
+        app=app,
+        ssl_context=trusting(settings.ca_file),
+        max_message_bytes=settings.max_message_bytes,
+    )
 
 
 class WakuTransport(OnTopic):
@@ -61,7 +62,7 @@ class WakuTransport(OnTopic):
         url: str,
         settings: WakuSettings,
         *,
-        http_transport: httpx.AsyncBaseTransport | None = None,
+        app: App | None = None,
         monotonic: Callable[[], float] = anyio.current_time,
         shared: HubNode | None = None,
     ) -> None:
@@ -77,9 +78,7 @@ class WakuTransport(OnTopic):
         self._shared = shared
         self._reader: TopicReader | None = None
         self._read_by: ReadBy | None = None
-        self._client = (
-            rest_client(url, settings, http_transport) if shared is None else shared.client
-        )
+        self._client = rest_client(url, settings, app) if shared is None else shared.client
         self._polling = AdaptivePolling(
             min_interval_ms=settings.poll_min_interval_ms,
             max_interval_ms=settings.poll_max_interval_ms,

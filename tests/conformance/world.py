@@ -52,7 +52,7 @@ async def mesh(*names: str, stores: Path | None = None) -> AsyncIterator[list[Li
 
 
 def transport(line: Line, content_topic: str = CONTENT_TOPIC) -> WakuTransport:
-    return WakuTransport("http://node", WakuSettings(content_topic), http_transport=line)
+    return WakuTransport("http://node", WakuSettings(content_topic), app=line)
 
 
 def participant(

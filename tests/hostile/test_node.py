@@ -17,6 +17,7 @@ from anyio.abc import SocketStream
 
 from reliable_channel.diagnostics import TransportDegraded
 from reliable_channel.transport import PoolTransport
+from tests.asgi import Answering
 from tests.channel.world import QUICK, listening, make_channel
 from tests.transport.nodes import Line, line, over
 from tests.waku.nodes import answering, socket_node
@@ -150,10 +151,10 @@ async def test_a_hundred_thousand_unreadable_items_are_not_reported_one_by_one()
     assert node.rejected[-1].reason == f"so are {100_000 - REPORTED_ITEMS} more items"
 
 
-class Dripping(httpx.AsyncBaseTransport):
+class Dripping(Answering):
     """A node that answers everything a byte a second."""
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def answer(self, request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, stream=Drops())
 
 
@@ -184,10 +185,10 @@ class Turncoat(Line):
 
     drips = False
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def answer(self, request: httpx.Request) -> httpx.Response:
         if self.drips:
             return httpx.Response(200, stream=Drops())
-        return await super().handle_async_request(request)
+        return await super().answer(request)
 
 
 async def test_a_dripping_node_that_is_alone_is_told_as_an_outage(virtual_time: None) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.waku.node.wires import Inbox, message, publish, until
 from waku import WakuClient, WakuMessage
+from waku._asgi import Receive, Scope, Send
 from waku.errors import BadRequest
 from waku.node import EmbeddedNode, NodeOptions, serve_node
 
@@ -27,25 +28,21 @@ PUBLISH = "/relay/v1/auto/messages"
 BODY = b'{"payload": "YQ==", "contentTopic": "/app/1/chat/proto"}'
 
 
-class Arrives(httpx.AsyncBaseTransport):
+class Arrives:
     """Brings requests to a node as a server at an address does, whatever their `Host`."""
 
     def __init__(self, node: EmbeddedNode, server: str = "127.0.0.1") -> None:
         self._node = node
         self._server = server
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            await self._node.app({**scope, "server": (self._server, 8645)}, receive, send)
-
-        return await httpx.ASGITransport(app=app).handle_async_request(request)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._node.app({**scope, "server": (self._server, 8645)}, receive, send)
 
 
 def at(node: EmbeddedNode, host: str, server: str = "127.0.0.1") -> httpx.AsyncClient:
     """A browser or program that calls the node by a name."""
-    return httpx.AsyncClient(
-        transport=Arrives(node, server), base_url="http://127.0.0.1", headers={"host": host}
-    )
+    way = httpx.ASGITransport(app=Arrives(node, server))
+    return httpx.AsyncClient(transport=way, base_url="http://127.0.0.1", headers={"host": host})
 
 
 @pytest.fixture
@@ -183,10 +180,10 @@ async def test_without_the_token_nothing_is_answered() -> None:
                     assert answer.status_code == 401
                     assert "http://:<token>@" in answer.text
         inbox = Inbox(node)
-        transport = Arrives(node)
-        async with WakuClient("http://:s3cret-%25@127.0.0.1", transport=transport) as client:
+        app = Arrives(node)
+        async with WakuClient("http://:s3cret-%25@127.0.0.1", app=app) as client:
             await client.lightpush(WakuMessage(b"message 0", TOPIC))
-        async with WakuClient("http://127.0.0.1", transport=transport, retries=None) as client:
+        async with WakuClient("http://127.0.0.1", app=app, retries=None) as client:
             with pytest.raises(BadRequest, match="wants its token"):
                 await client.lightpush(WakuMessage(b"message 1", TOPIC))
         assert inbox.payloads == [b"message 0"]

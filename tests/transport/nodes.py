@@ -14,6 +14,8 @@ from anyio.abc import TaskStatus
 
 from reliable_channel.transport import WakuTransport
 from reliable_channel.transport.settings import WakuSettings
+from tests.asgi import Answering
+from waku._asgi import App
 from waku.node import EmbeddedNode, NodeOptions, serve_node
 from waku.node.options import Behaviour
 
@@ -22,7 +24,7 @@ STATIC_SHARD: Final = "/waku/2/rs/1/3"
 Disturbance: TypeAlias = Callable[[httpx.Request], httpx.Response | Exception | None]
 
 
-class Line(httpx.AsyncBaseTransport):
+class Line(Answering):
     """Carries requests to a node that can be exchanged, and answers itself where told."""
 
     def __init__(self) -> None:
@@ -31,14 +33,13 @@ class Line(httpx.AsyncBaseTransport):
         self.swallows: str | None = None
         """A path whose requests reach the node, and whose answers are lost."""
         self.requests: list[httpx.Request] = []
-        self.closed = 0
         self._app: Any = None
 
     def connect(self, node: EmbeddedNode | None) -> None:
         self.node = node
         self._app = None if node is None else httpx.ASGITransport(app=node.app)
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def answer(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
         disturbed = self.disturbance(request) if self.disturbance is not None else None
         if isinstance(disturbed, Exception):
@@ -51,9 +52,6 @@ class Line(httpx.AsyncBaseTransport):
         if self.swallows is not None and self.swallows in request.url.path:
             return httpx.Response(200, content=b"<html>")
         return response
-
-    async def aclose(self) -> None:
-        self.closed += 1
 
     def asked(self, method: str, path: str) -> int:
         return sum(r.method == method and path in r.url.path for r in self.requests)
@@ -112,10 +110,8 @@ async def served(node: EmbeddedNode) -> AsyncIterator[Served]:
         scope.cancel()
 
 
-def over(
-    it: httpx.AsyncBaseTransport, *, url: str = "http://node", **settings: Any
-) -> WakuTransport:
-    return WakuTransport(url, WakuSettings(CONTENT_TOPIC, **settings), http_transport=it)
+def over(it: App, *, url: str = "http://node", **settings: Any) -> WakuTransport:
+    return WakuTransport(url, WakuSettings(CONTENT_TOPIC, **settings), app=it)
 
 
 def answering(status: int, body: bytes, *, path: str = "") -> Disturbance:

@@ -40,7 +40,7 @@ class TestWaku(TransportSuite):
     @asynccontextmanager
     async def network(self) -> AsyncIterator[MakeTransport]:
         async with line() as it:
-            yield lambda settings: NodeTransport("http://node", settings, http_transport=it)
+            yield lambda settings: NodeTransport("http://node", settings, app=it)
 
 
 class TestMulticast(TransportSuite):

@@ -39,10 +39,7 @@ def channel_on(
 ) -> ReliableChannel:
     quietly = {"poll_max_interval_ms": 1_000} | settings
     topic = WakuSettings(default_content_topic(channel_id), **quietly)
-    ways = [
-        WakuTransport(f"http://{number}", topic, http_transport=it)
-        for number, it in enumerate(lines)
-    ]
+    ways = [WakuTransport(f"http://{number}", topic, app=it) for number, it in enumerate(lines)]
     return ReliableChannel(
         transport=PoolTransport(ways),
         channel_id=channel_id,
@@ -54,7 +51,7 @@ def channel_on(
 
 @asynccontextmanager
 async def application_on(it: Line) -> AsyncIterator[WakuClient]:
-    async with WakuClient("http://node", transport=it) as client:
+    async with WakuClient("http://node", app=it) as client:
         yield client
 
 
@@ -155,7 +152,7 @@ async def test_a_cache_that_another_program_empties_is_no_deafness(virtual_time:
 
     async with joined(2) as (it, _):
         it.disturbance = unnamed
-        here = WakuTransport("http://0", WakuSettings(Y), http_transport=it)
+        here = WakuTransport("http://0", WakuSettings(Y), app=it)
         await here.open()
         async with application_on(it) as program:
             for number in range(20):
@@ -177,7 +174,7 @@ async def test_a_deaf_node_is_revived_whether_or_not_it_has_a_store(
     async with line(store=has_store) as it, line() as other:
         assert it.node is not None and other.node is not None
         it.node.join(other.node)  # whose Store has what the deaf node sends, and proves nothing
-        here = WakuTransport("http://0", WakuSettings(Y), http_transport=it)
+        here = WakuTransport("http://0", WakuSettings(Y), app=it)
         await here.open()
         await silence(it, None)
         for number in range(2):
@@ -206,7 +203,7 @@ async def test_where_another_node_hears_the_topic_stays_healthy(virtual_time: No
 
 @pytest.mark.parametrize("mode", ["nwaku"], indirect=True)
 async def test_what_cannot_be_revived_is_tried_ever_more_rarely(virtual_time: None) -> None:
-    way = WakuTransport("http://0", WakuSettings(Y), http_transport=(it := Line()))
+    way = WakuTransport("http://0", WakuSettings(Y), app=(it := Line()))
     async with line() as node:
         it.connect(node.node)
         await way.open()

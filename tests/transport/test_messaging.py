@@ -30,9 +30,9 @@ pytestmark = pytest.mark.anyio
 class OneReader(Line):
     """A line to a node that does not tell its readers apart, as logos-delivery."""
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def answer(self, request: httpx.Request) -> httpx.Response:
         request.headers.pop(CLIENT_ID_HEADER, None)
-        return await super().handle_async_request(request)
+        return await super().answer(request)
 
 
 @asynccontextmanager
@@ -57,7 +57,7 @@ async def opened(
     it: Line, content_topic: str = CONTENT_TOPIC, **settings: Any
 ) -> AsyncIterator[MessagingTransport]:
     transport = MessagingTransport(
-        f"http://node-{id(it)}", WakuSettings(content_topic, **settings), http_transport=it
+        f"http://node-{id(it)}", WakuSettings(content_topic, **settings), app=it
     )
     await transport.open()
     try:
@@ -96,9 +96,7 @@ async def test_channels_refer_to_it_by_that_hash() -> None:
             channel_id="general",
             sender_id="alice",
             content_topic=CONTENT_TOPIC,
-            transport=MessagingTransport(
-                "http://one", WakuSettings(CONTENT_TOPIC), http_transport=one
-            ),
+            transport=MessagingTransport("http://one", WakuSettings(CONTENT_TOPIC), app=one),
         )
         await stack.enter_async_context(alice)
         await alice.send(b"first")
@@ -122,7 +120,7 @@ async def test_channels_over_one_node_and_over_another_end_with_one_log() -> Non
                     sender_id=name,
                     content_topic=CONTENT_TOPIC,
                     transport=MessagingTransport(
-                        f"http://{url}", WakuSettings(CONTENT_TOPIC), http_transport=it
+                        f"http://{url}", WakuSettings(CONTENT_TOPIC), app=it
                     ),
                 )
             )
@@ -177,7 +175,7 @@ async def test_a_channel_catches_up_with_what_the_node_dropped() -> None:
                     content_topic=CONTENT_TOPIC,
                     retrieval_strategy="store-only",
                     transport=MessagingTransport(
-                        f"http://{name}", WakuSettings(CONTENT_TOPIC), http_transport=it
+                        f"http://{name}", WakuSettings(CONTENT_TOPIC), app=it
                     ),
                 )
             )

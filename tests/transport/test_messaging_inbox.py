@@ -10,11 +10,17 @@ from reliable_channel.transport.messaging_inbox import (
     Tray,
     shared_inbox,
 )
+from tests.asgi import app_of
 from waku.client import WakuClient
 from waku.messaging import MessagingMessage
 from waku.models import WakuMessage
 
 pytestmark = pytest.mark.anyio
+NODE = "http://node"
+
+
+def client() -> WakuClient:
+    return WakuClient(NODE)
 
 
 def message(topic: str, number: int) -> MessagingMessage:
@@ -44,12 +50,11 @@ def test_an_own_message_reaches_the_other_channels_of_its_topic() -> None:
 
 
 async def test_a_look_that_is_interrupted_is_a_gap_for_all() -> None:
-    class Slow(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            await anyio.sleep_forever()
-            raise AssertionError
+    async def slow(request: httpx.Request) -> httpx.Response:
+        await anyio.sleep_forever()
+        raise AssertionError
 
-    async with shared_inbox("http://node", Slow()) as inbox:
+    async with shared_inbox(NODE, lambda: WakuClient(NODE, app=app_of(slow))) as inbox:
         trays = [Tray("/a/1/b/proto"), Tray("/a/1/c/proto")]
         for tray in trays:
             inbox.add(tray)
@@ -64,10 +69,10 @@ async def test_a_look_that_is_interrupted_is_a_gap_for_all() -> None:
 
 
 async def test_channels_share_it_until_the_last_one_leaves() -> None:
-    async with shared_inbox("http://node", None) as first:
-        async with shared_inbox("http://node", None) as second:
+    async with shared_inbox(NODE, client) as first:
+        async with shared_inbox(NODE, client) as second:
             assert first is second
-        async with shared_inbox("http://other", None) as other:
+        async with shared_inbox("http://other", client) as other:
             assert other is not first
-    async with shared_inbox("http://node", None) as later:
+    async with shared_inbox(NODE, client) as later:
         assert later is not first

@@ -28,9 +28,7 @@ MESSAGING = "POST /messaging/v1/subscriptions"
 
 
 def over(it: Line, **settings: Any) -> NodeTransport:
-    return NodeTransport(
-        f"http://node-{id(it)}", WakuSettings(CONTENT_TOPIC, **settings), http_transport=it
-    )
+    return NodeTransport(f"http://node-{id(it)}", WakuSettings(CONTENT_TOPIC, **settings), app=it)
 
 
 @asynccontextmanager

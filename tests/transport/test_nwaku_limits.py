@@ -15,6 +15,7 @@ from reliable_channel.events import DeliveryFailed, MessageSent
 from reliable_channel.transport import PoolTransport, WakuTransport
 from reliable_channel.transport.addresses import default_content_topic
 from reliable_channel.transport.settings import WakuSettings
+from tests.asgi import Answering
 from tests.channel.world import Told, listening, now_ns
 from tests.waku.p2p.nwaku import FILTER_REQUESTS, MESH_BYTES, Mesh, NwakuNetwork
 from waku.p2p.protocols import LIGHT_PUSH_3
@@ -87,17 +88,17 @@ async def test_large_messages_over_libp2p_break_no_mesh(monkeypatch: pytest.Monk
             assert 0 < node.mesh.most_bytes < MESH_BYTES
 
 
-class MeshLine(httpx.AsyncBaseTransport):
+class MeshLine(Answering):
     """A line to a node whose messages pass a mesh that breaks."""
 
     def __init__(self, line: Line) -> None:
         self.mesh = Mesh()
         self._line = line
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def answer(self, request: httpx.Request) -> httpx.Response:
         if request.method == "POST" and "messages" in request.url.path:
             await self.mesh.carry(3 * len(request.content) // 4)
-        return await self._line.handle_async_request(request)
+        return await self._line.answer(request)
 
 
 async def test_large_messages_over_rest_break_no_mesh() -> None:
@@ -107,9 +108,7 @@ async def test_large_messages_over_rest_break_no_mesh() -> None:
         alice, bob = (
             channel(
                 sender_id=sender_id,
-                transport=PoolTransport(
-                    [WakuTransport(f"http://{sender_id}", settings, http_transport=way)]
-                ),
+                transport=PoolTransport([WakuTransport(f"http://{sender_id}", settings, app=way)]),
             )
             for sender_id, way in zip(("alice", "bob"), ways, strict=True)
         )

@@ -43,7 +43,7 @@ SETTINGS: Final = WakuSettings(CONTENT_TOPIC)
 
 
 def to(it: Line) -> NodeTransport:
-    return NodeTransport(f"http://node-{id(it)}", SETTINGS, http_transport=it)
+    return NodeTransport(f"http://node-{id(it)}", SETTINGS, app=it)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ import anyio
 import httpx
 from anyio.abc import SocketAttribute, SocketStream
 
+from tests.asgi import app_of
 from waku import RetryPolicy, WakuClient
 from waku.models import Rejected
 
@@ -29,7 +30,7 @@ class FakeNode:
     def client(self, *, attempts: int = 1) -> WakuClient:
         return WakuClient(
             BASE_URL,
-            transport=httpx.MockTransport(self.answer),
+            app=app_of(self.answer),
             retries=RetryPolicy(attempts=attempts, sleep=self.wait),
             client_id="tester",
             on_rejected=self.rejected.append,

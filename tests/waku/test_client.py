@@ -12,6 +12,7 @@ import pytest
 from anyio.streams.tls import TLSListener
 
 import waku
+from tests.asgi import app_of
 from tests.waku.libp2p.driver.tls import contexts
 from tests.waku.nodes import BASE_URL, answering, socket_node
 from waku import WakuClient, WakuMessage
@@ -61,7 +62,7 @@ async def test_clients_have_names_of_their_own() -> None:
 
     for _ in range(2):
         async with WakuClient(
-            BASE_URL, transport=httpx.MockTransport(node), headers={"Authorization": "Bearer x"}
+            BASE_URL, app=app_of(node), headers={"Authorization": "Bearer x"}
         ) as client:
             await client.version()
     assert len(names) == 2
@@ -84,8 +85,7 @@ async def test_a_base_url_may_have_a_path_and_topics_stay_one_segment() -> None:
         assert request.url.raw_path == b"/pre/fix/relay/v1/messages/%2Fwaku%2F2%2F%25%3F"
         return httpx.Response(200, text="[]")
 
-    transport = httpx.MockTransport(node)
-    async with WakuClient("https://proxy.invalid/pre/fix", transport=transport) as client:
+    async with WakuClient("https://proxy.invalid/pre/fix", app=app_of(node)) as client:
         assert await client.relay_messages("/waku/2/%?") == []
 
 

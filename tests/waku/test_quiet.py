@@ -17,7 +17,7 @@ async def test_our_requests_are_not_in_the_log_of_httpx_and_others_are(
     with caplog.at_level(logging.DEBUG):
         async with EmbeddedNode() as node:
             way = httpx.ASGITransport(app=node.app)
-            async with WakuClient("http://node", transport=way) as client:
+            async with WakuClient("http://node", app=node.app) as client:
                 await client.version()
             assert [record.name for record in caplog.records] == ["waku"]
             assert caplog.messages == ["GET /debug/v1/version: status 200"]

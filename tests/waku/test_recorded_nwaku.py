@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.asgi import app_of
 from tests.waku.recordings import Call, Recording, call_for, recordings
 from waku import WakuClient, message_hash
 from waku.errors import (
@@ -85,7 +86,7 @@ async def test_replay(recording: Recording, call: Call, exact: bool) -> None:
 
     async with WakuClient(
         "http://node.invalid",
-        transport=httpx.MockTransport(node),
+        app=app_of(node),
         retries=None,
         on_rejected=rejected.append,
     ) as client:

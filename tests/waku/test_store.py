@@ -10,6 +10,7 @@ import anyio
 import httpx
 import pytest
 
+from tests.asgi import app_of
 from tests.waku.nodes import FakeNode, answering, said
 from waku import StoreQuery, WakuClient, WakuMessage
 from waku._gate import MAX_REQUESTS
@@ -250,7 +251,7 @@ async def test_queries_of_both_stores_share_one_limit() -> None:
         raise AssertionError
 
     async with (
-        WakuClient("http://slow", transport=httpx.MockTransport(hang)) as client,
+        WakuClient("http://slow", app=app_of(hang)) as client,
         anyio.create_task_group() as tasks,
     ):
         for _ in range(MAX_REQUESTS):

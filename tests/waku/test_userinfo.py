@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.asgi import app_of
 from waku import WakuClient
 from waku._userinfo import masked_address, masked_text
 
@@ -87,7 +88,7 @@ async def test_the_token_goes_to_the_node_in_a_header_alone() -> None:
         return httpx.Response(200, text="v1")
 
     url = "http://us%65r:to%40ken@node:1/path"
-    async with WakuClient(url, transport=httpx.MockTransport(answer)) as client:
+    async with WakuClient(url, app=app_of(answer)) as client:
         assert await client.version() == "v1"
     (request,) = requests
     assert str(request.url) == "http://node:1/path/debug/v1/version"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from functools import cached_property
-from typing import Final, Protocol, cast
+from typing import Final, Protocol
 
 import anyio
 import dns.asyncbackend
@@ -17,6 +15,7 @@ import dns.rdatatype
 import dns.rrset
 import httpx
 
+from waku._asgi import App
 from waku.errors import NodeUnreachable, shorten
 
 from .dns_tree import TreeWalk
@@ -66,15 +65,15 @@ class HttpsResolver:
         self,
         url: str,
         *,
-        transport: httpx.AsyncBaseTransport | None = None,
+        app: App | None = None,
     ) -> None:
         """Args:
         url: of the service, such as `https://cloudflare-dns.com/dns-query`, which js-waku asks.
-        transport: how to reach it, such as through a proxy. None reaches it directly, without
-            the environment's proxy settings, and trusts the system's certificates.
+        app: an ASGI application that answers in its place, for tests. None asks the service,
+            without the environment's proxy settings, and trusts the system's certificates.
         """
         self._url = url
-        self._transport = transport
+        self._transport = None if app is None else httpx.ASGITransport(app=app)
 
     async def texts(self, name: str) -> list[str]:
         """Return the TXT records. `Resolver` describes the call."""
@@ -101,12 +100,13 @@ class HttpsResolver:
             client.stream("POST", self._url, content=question, headers=headers) as response,
         ):
             response.raise_for_status()
-            chunks = cast("AsyncGenerator[bytes, None]", response.aiter_bytes())
-            async with aclosing(chunks):
-                async for chunk in chunks:
-                    received += chunk
-                    if len(received) > MAX_ANSWER_BYTES:
-                        raise LookupFailed(f"the answer has more than {MAX_ANSWER_BYTES} bytes")
+            async for chunk in response.aiter_bytes():
+                received += chunk
+                if len(received) > MAX_ANSWER_BYTES:
+                    # Ends the iteration from inside: trio resents generators left halfway.
+                    await response.aclose()
+        if len(received) > MAX_ANSWER_BYTES:
+            raise LookupFailed(f"the answer has more than {MAX_ANSWER_BYTES} bytes")
         return received
 
 

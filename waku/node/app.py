@@ -6,11 +6,11 @@ and answers a wrong method with 404. Routers that decode first and return 405 ca
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import anyio
 
+from waku._asgi import App, Receive, Scope, Send
 from waku.client import CLIENT_ID_HEADER
 from waku.node import (
     admin_api,
@@ -37,12 +37,6 @@ from waku.node.http import (
 )
 
 __all__ = ["App", "NodeApp", "Receive", "Scope", "Send"]
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-"""ASGI application, as its specification defines it."""
 
 MAX_CLIENT_ID_CHARACTERS: Final = 128
 

@@ -21,6 +21,7 @@ from reliable_channel_status.bot import (
     StatusBot,
 )
 from status_tests.world import COMMUNITY, GENERAL, NOW_MS
+from tests.asgi import Answering
 from tests.virtual_time import VirtualLoop
 from waku import WakuClient
 from waku.node import EmbeddedNode, NodeOptions
@@ -31,7 +32,7 @@ LOSS = 0.3
 MANY = RateLimit(calls=1000, per_ms=1000)
 
 
-class LosingTransport(httpx.AsyncBaseTransport):
+class LosingNode(Answering):
     """Says that a message was published, or that nothing has come, as often as it is told."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport, random: Random, loss: float) -> None:
@@ -39,7 +40,7 @@ class LosingTransport(httpx.AsyncBaseTransport):
         self._random = random
         self._loss = loss
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def answer(self, request: httpx.Request) -> httpx.Response:
         """Pass a request on, and lose it or what it brought."""
         can_be_lost = request.url.path.startswith("/relay/v1/messages")
         if not can_be_lost or self._random.random() >= self._loss:
@@ -122,7 +123,7 @@ def converse(
         async with EmbeddedNode(options) as node, anyio.create_task_group() as tasks:
             for number, member in enumerate(members):
                 inner = httpx.ASGITransport(app=node.app)
-                losing = LosingTransport(inner, Random(f"{seed} {number}"), LOSS)
+                losing = LosingNode(inner, Random(f"{seed} {number}"), LOSS)
                 tasks.start_soon(_serve, member, losing, now_ms)
             await anyio.sleep(60 * minutes)
             tasks.cancel_scope.cancel()
@@ -131,9 +132,9 @@ def converse(
         runner.run(main())
 
 
-async def _serve(member: Member, losing: LosingTransport, now_ms: Callable[[], int]) -> None:
+async def _serve(member: Member, losing: LosingNode, now_ms: Callable[[], int]) -> None:
     memory = BotMemory(member.memory, member.key.public_key, now_ms())
-    async with WakuClient("http://node", transport=losing) as client:
+    async with WakuClient("http://node", app=losing) as client:
         await member.bot.serve(
             BotContext(
                 key=member.key,

@@ -107,9 +107,8 @@ async def webhook(node: EmbeddedNode, store: MemoryStateStore) -> AsyncIterator[
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     bot = example("webhook").make_bot(NODE, COMMUNITY.id, GENERAL, SECRET, listener)
     memory = BotMemory(store, ALICE.public_key, now_ms())
-    transport = httpx.ASGITransport(app=node.app)
     async with (
-        WakuClient(NODE, transport=transport) as client,
+        WakuClient(NODE, app=node.app) as client,
         httpx.AsyncClient(base_url=url, headers=HEADERS, timeout=None) as sender,
         anyio.create_task_group() as tasks,
     ):
@@ -144,7 +143,7 @@ def test_webhook() -> None:
             async with webhook(node, store) as sender:
                 answer = await sender.post("/", json=hook())
                 assert answer.status_code == 204, "the sender may not know that it was taken"
-            async with WakuClient(NODE, transport=httpx.ASGITransport(app=node.app)) as client:
+            async with WakuClient(NODE, app=node.app) as client:
                 opener, topic = Opener([COMMUNITY.universal_topic]), COMMUNITY.universal_topic
                 query = StoreQuery(
                     content_topics=(topic.content_topic,), pubsub_topic=str(DEFAULT_SHARD)

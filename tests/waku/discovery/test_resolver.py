@@ -11,6 +11,7 @@ import dns.rrset
 import httpx
 import pytest
 
+from tests.asgi import app_of
 from waku.discovery import HttpsResolver, LookupFailed, SystemResolver, read_tree
 from waku.errors import NodeUnreachable
 
@@ -65,7 +66,7 @@ async def test_https() -> None:
         texts = [LONG, "other"] if str(query.question[0].name) == "a.example." else []
         return httpx.Response(200, content=answer(query, *texts).to_wire())
 
-    resolver = HttpsResolver("https://dns.example/q", transport=httpx.MockTransport(serve))
+    resolver = HttpsResolver("https://dns.example/q", app=app_of(serve))
     assert set(await resolver.texts("a.example")) == {LONG, "other"}
     assert asked[0].headers["content-type"] == "application/dns-message"
     with pytest.raises(LookupFailed):
@@ -83,9 +84,7 @@ async def test_https() -> None:
     ],
 )
 async def test_an_unkind_https_service_is_a_failed_lookup(response: httpx.Response) -> None:
-    resolver = HttpsResolver(
-        "https://dns.example/q", transport=httpx.MockTransport(lambda _: response)
-    )
+    resolver = HttpsResolver("https://dns.example/q", app=app_of(lambda _: response))
     with pytest.raises(LookupFailed):
         await resolver.texts("a.example")
 

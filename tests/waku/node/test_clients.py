@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import httpx
 import pytest
 
 from tests import inside
@@ -71,9 +70,7 @@ def test_unsubscribing_forgets() -> None:
 
 
 def client(node: EmbeddedNode, client_id: str) -> WakuClient:
-    return WakuClient(
-        "http://node", transport=httpx.ASGITransport(app=node.app), client_id=client_id
-    )
+    return WakuClient("http://node", app=node.app, client_id=client_id)
 
 
 @pytest.mark.anyio

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests import inside
@@ -52,7 +51,7 @@ async def node(tmp_path: Path) -> AsyncIterator[EmbeddedNode]:
 
 
 def client(node: EmbeddedNode) -> WakuClient:
-    return WakuClient("http://node", transport=httpx.ASGITransport(app=node.app), retries=None)
+    return WakuClient("http://node", app=node.app, retries=None)
 
 
 async def test_what_cannot_be_stored_is_neither_relayed_nor_answered_with_ok(

@@ -61,7 +61,7 @@ async def test_content_topics_without_a_shard(http: httpx.AsyncClient, topic: st
 
 async def test_the_client_does_not_try_them_again(node: EmbeddedNode) -> None:
     """A 500 is worth a repetition, a topic without a shard is not."""
-    async with WakuClient("http://node", transport=httpx.ASGITransport(app=node.app)) as client:
+    async with WakuClient("http://node", app=node.app) as client:
         for topic in PUSHED:
             with pytest.raises(BadRequest):
                 await client.lightpush(WakuMessage(b"a", topic))

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import httpx
 import pytest
 
+from tests.asgi import app_of
 from waku import WakuClient, WakuMessage
 from waku.errors import BadRequest, EndpointMissing, NodeFailure, NotFound
 from waku.node import EmbeddedNode, NodeOptions
@@ -31,8 +32,7 @@ async def _two(**options: object) -> AsyncIterator[tuple[WakuClient, WakuClient]
 
 
 def _client(node: EmbeddedNode, client_id: str | None = None) -> WakuClient:
-    transport = httpx.ASGITransport(app=node.app)
-    return WakuClient("http://node", transport=transport, client_id=client_id)
+    return WakuClient("http://node", app=node.app, client_id=client_id)
 
 
 async def test_a_message_is_sent_and_received_once() -> None:
@@ -169,9 +169,7 @@ async def test_what_later_versions_add_is_read() -> None:
         return httpx.Response(200, json=bodies[request.url.path])
 
     rejected = list[object]()
-    async with WakuClient(
-        "http://node", transport=httpx.MockTransport(answer), on_rejected=rejected.append
-    ) as client:
+    async with WakuClient("http://node", app=app_of(answer), on_rejected=rejected.append) as client:
         [received] = await client.messaging_received()
         assert (received.sequence, received.source) == (7, "history")
         assert len(rejected) == 1

@@ -28,7 +28,7 @@ async def node_as(behaviour: Behaviour | None) -> AsyncIterator[tuple[EmbeddedNo
 
 
 def client_of(node: EmbeddedNode) -> WakuClient:
-    return WakuClient("http://node", transport=httpx.ASGITransport(app=node.app))
+    return WakuClient("http://node", app=node.app)
 
 
 async def heard(node: EmbeddedNode, client: WakuClient, number: int) -> tuple[int, int, int]:

@@ -30,10 +30,14 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Webhook:
-    """Posts reports in order, each until it is taken: at least once, with an `id` to know it by."""
+    """Posts reports in order, each until it is taken: at least once, with an `id` to know it by.
 
-    def __init__(self, url: str, reports: Reports, client: httpx.AsyncClient) -> None:
-        self._url, self._reports, self._client = url, reports, client
+    Raises:
+        ValueError: the environment's proxies cannot be used.
+    """
+
+    def __init__(self, url: str, reports: Reports) -> None:
+        self._url, self._reports, self._client = url, reports, _client()
         self.failures = 0
         """Attempts that failed, in all."""
 
@@ -48,6 +52,9 @@ class Webhook:
                 return False
             self._reports.sent(end)
         return True
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
 
 
 async def run(
@@ -70,8 +77,8 @@ async def run(
     async with AsyncExitStack() as stack:
         webhook = None
         if webhook_url is not None:
-            client = await stack.enter_async_context(_client())
-            webhook = Webhook(webhook_url, judge.reports, client)
+            webhook = Webhook(webhook_url, judge.reports)
+            stack.push_async_callback(webhook.aclose)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         if webhook is not None:
             tasks.start_soon(_send, webhook, every_s)

@@ -74,7 +74,7 @@ class Member:
         """The life of one process, which goes on where the last one ended."""
         self._sessions += 1
         channel = ReliableChannel(
-            transport=WakuTransport("http://node", SELDOM, http_transport=self.line),
+            transport=WakuTransport("http://node", SELDOM, app=self.line),
             channel_id="general",
             sender_id=self.name,
             state=SqliteAtOnce(self._state),

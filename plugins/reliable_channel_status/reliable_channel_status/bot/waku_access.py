@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import anyio
-import httpx
 
 from waku import PubsubTopic, WakuClient
 
@@ -52,10 +51,7 @@ class WakuAccess:
             async with self._light_node() as node:
                 yield node, node.wait
             return
-        transport = None
-        if self._ssl_context is not None:
-            transport = httpx.AsyncHTTPTransport(verify=self._ssl_context, trust_env=False)
-        async with WakuClient(self._url, transport=transport) as client:
+        async with WakuClient(self._url, ssl_context=self._ssl_context) as client:
             yield client, anyio.sleep
 
     def _light_node(self) -> "LightNode":

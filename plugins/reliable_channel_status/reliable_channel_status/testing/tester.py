@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
 
 import anyio
-import httpx
 
 from reliable_channel.spi import MemoryStateStore, StateStore
 from waku import PubsubTopic, WakuClient, WakuMessage, message_hash
@@ -212,7 +211,7 @@ class BotTester:
 
     def node_client(self) -> WakuClient:
         """Return a client of the bots' node, which the caller closes."""
-        return WakuClient("http://node", transport=httpx.ASGITransport(app=self.node.app))
+        return WakuClient("http://node", app=self.node.app)
 
     def starts(self, bot: StatusBot, name: str) -> PublicKey:
         """Start a second bot at the same node, which runs until the test ends; return its key."""

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
 import pytest
 
 from reliable_channel.spi import MemoryStateStore
@@ -415,8 +414,7 @@ def test_two_bots_become_contacts_and_talk() -> None:
             return START_MS + round(loop.time() * 1000)
 
         memory = BotMemory(MemoryStateStore(), key.public_key, now_ms())
-        transport = httpx.ASGITransport(app=node.app)
-        async with WakuClient("http://node", transport=transport) as client:
+        async with WakuClient("http://node", app=node.app) as client:
             await bot.serve(BotContext(key=key, memory=memory, client=client, now_ms=now_ms))
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:

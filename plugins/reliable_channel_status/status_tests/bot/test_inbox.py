@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import pytest
-from httpx import ASGITransport
 
 from reliable_channel.spi import MemoryStateStore
 from reliable_channel_status import (
@@ -330,7 +329,7 @@ def test_two_bots_of_this_make_fall_silent() -> None:
         async def run(bot: StatusBot, node: EmbeddedNode) -> None:
             key = key_of(f"bot {bots.index(bot)}")
             memory = BotMemory(MemoryStateStore(), key.public_key, now_ms())
-            async with WakuClient("http://node", transport=ASGITransport(app=node.app)) as client:
+            async with WakuClient("http://node", app=node.app) as client:
                 await bot.serve(BotContext(key=key, memory=memory, client=client, now_ms=now_ms))
 
         async def main() -> list[int]:

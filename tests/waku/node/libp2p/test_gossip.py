@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 
 import anyio
-import httpx
 import pytest
 
 from reliable_channel.diagnostics import TransportDegraded
@@ -79,7 +78,7 @@ async def test_a_full_queue_is_an_error_of_the_sender_and_loses_nothing() -> Non
         address = there.addresses[0]
     options = NodeOptions(cluster_id=42, num_shards=1, peer_queue_capacity=3)
     async with EmbeddedNode(options, relay_peers=[address]) as node:
-        transport = over(httpx.ASGITransport(app=node.app), pubsub_topic=SHARD)
+        transport = over(node.app, pubsub_topic=SHARD)
         channel = make_channel(transport, "alice")
         async with listening(channel) as told:
             for number in range(6):

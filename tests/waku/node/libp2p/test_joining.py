@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 import pytest
 
 from tests import inside
@@ -75,8 +74,7 @@ async def test_the_store_of_the_third_serves_what_the_first_published() -> None:
     async with chain() as (a, _, c):
         publish(a, message(1, timestamp=5))
         await until(lambda: stored(c) == [b"message 1"])
-        transport = httpx.ASGITransport(app=c.app)
-        async with WakuClient("http://c", transport=transport) as client:
+        async with WakuClient("http://c", app=c.app) as client:
             (entry,) = [entry async for entry in client.store_all(StoreQuery())]
             assert entry.message == message(1, timestamp=5)
 
@@ -186,8 +184,7 @@ async def test_dialling_a_peer_while_the_node_runs() -> None:
         wrong = address(a).replace(a.peer_id, str(identity(9).peer_id))
         with pytest.raises(DialFailed, match="not"):
             await b.dial(wrong)
-        transport = httpx.ASGITransport(app=b.app)
-        async with WakuClient("http://b", transport=transport) as client:
+        async with WakuClient("http://b", app=b.app) as client:
             await client.add_peers([address(a)])
             (peer,) = await client.connected_peers()
             assert peer.multiaddrs == (address(a),)

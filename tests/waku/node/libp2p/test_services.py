@@ -31,8 +31,7 @@ WANTED_FILTER = {"requestId": "r", "contentFilters": [TOPIC]}
 
 @asynccontextmanager
 async def client(node: EmbeddedNode, client_id: str = "reader") -> AsyncIterator[WakuClient]:
-    transport = httpx.ASGITransport(app=node.app)
-    async with WakuClient("http://node", transport=transport, client_id=client_id) as found:
+    async with WakuClient("http://node", app=node.app, client_id=client_id) as found:
         yield found
 
 
