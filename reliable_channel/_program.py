@@ -38,7 +38,13 @@ def run(
     Raises:
         SystemExit: SIGINT (Ctrl-C) ended it. The status is 130, as a shell has it. Or a setting is
             wrong (`SettingsError`). The status is 2, and standard error has one line.
+        NotImplementedError: event loops of Windows take no signals; call `anyio.run` there.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError(
+            "`run` needs signals of POSIX, which event loops of Windows do not take; call "
+            "`anyio.run(main)`, and end the program with Ctrl-C"
+        )
 
     async def call() -> Result:
         return await main(*arguments)

@@ -31,13 +31,14 @@ def resources_named(what: str) -> Iterator[None]:
 def _advice(error: BaseException | None) -> str | None:
     while error is not None:
         if isinstance(error, OSError) and error.errno in _ADVICE:
-            limit = f" (now {_open_files()})" if error.errno == errno.EMFILE else ""
-            return _ADVICE[error.errno] + limit
+            return _ADVICE[error.errno] + (_limit() if error.errno == errno.EMFILE else "")
         error = error.__cause__ or error.__context__
     return None
 
 
-def _open_files() -> int:
-    import resource
-
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+def _limit() -> str:
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return ""
+    return f" (now {resource.getrlimit(resource.RLIMIT_NOFILE)[0]})"

@@ -7,6 +7,7 @@ thread keeps no process alive: channels that are left open are closed when the p
 import atexit
 import logging
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -88,7 +89,8 @@ def _begin_anew() -> None:
 
 
 atexit.register(_close_left_open)
-os.register_at_fork(after_in_child=_begin_anew)
+if sys.platform != "win32":  # which does not fork
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 class BlockingRequest:

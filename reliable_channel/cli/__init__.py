@@ -6,10 +6,13 @@ from io import TextIOWrapper
 from typing import Final, NoReturn
 
 EXTRA: Final = frozenset({"rich", "typer", "uvicorn"})
+POSIX: Final = frozenset({"fcntl", "resource", "termios"})
+"""Modules of Python that Windows lacks."""
 
 
 def run() -> NoReturn:
-    """Run the command line and end the process. Without the extra, print how to install it."""
+    """Run the command line and end the process. Print how to install the extra if it is missing,
+    and where the command line runs if this is Windows."""
     _prepare_streams()
     if sys.argv[1:2] == ["node"]:
         from .early_sockets import bind_early
@@ -18,6 +21,11 @@ def run() -> NoReturn:
     try:
         from .main import run as run_commands
     except ModuleNotFoundError as error:
+        if error.name in POSIX:
+            sys.exit(
+                f"error: the command line needs a POSIX system such as Linux (Python has no "
+                f"{error.name} here); run it in WSL or a container"
+            )
         if error.name not in EXTRA:
             raise
         sys.exit(f"error: the command line needs {error.name}: pip install 'reliable-channel[cli]'")

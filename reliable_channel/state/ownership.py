@@ -109,7 +109,8 @@ def _forget_all() -> None:
     _guard = Lock()
 
 
-os.register_at_fork(after_in_child=_forget_all)
+if sys.platform != "win32":  # which does not fork
+    os.register_at_fork(after_in_child=_forget_all)
 
 
 def inode_of(path: Path) -> Inode | None:

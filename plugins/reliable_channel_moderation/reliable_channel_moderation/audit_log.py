@@ -6,6 +6,7 @@ dropped when the file is opened. The file is renamed when it is full, and the ch
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -75,7 +76,7 @@ class AuditLog:
         line = json.dumps(asdict(entry), separators=(",", ":")).encode()
         is_new = not self._file.exists()
         with self._file.open("ab") as file:
-            if is_new:
+            if is_new and sys.platform != "win32":  # where the folder alone keeps it private
                 os.fchmod(file.fileno(), 0o600)
             file.write(line + b"\n")
             file.flush()

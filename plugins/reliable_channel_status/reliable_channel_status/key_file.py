@@ -39,9 +39,15 @@ def write_key(path: Path, key: PrivateKey, passphrase: str | None = None) -> Non
     """Write a key to a new file with mode 0600. A file that is there is left alone.
 
     Raises:
-        KeyFileError: there is such a file, or the passphrase is empty.
+        KeyFileError: there is such a file, the passphrase is empty, or the system has no file
+            modes.
         OSError: it cannot be written.
     """
+    if not hasattr(os, "fchmod"):
+        raise KeyFileError(
+            f"{path} would be readable by others: this system has no file modes of POSIX; make the "
+            "key in WSL or a container"
+        )
     document: dict[str, str] = {"format": FORMAT, "public_key": key.public_key.hex}
     if passphrase is None:
         document["private_key"] = key.reveal().hex()

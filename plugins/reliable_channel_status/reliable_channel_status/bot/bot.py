@@ -14,6 +14,7 @@ import logging
 import os
 import signal
 import ssl
+import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
@@ -187,7 +188,13 @@ class StatusBot(Router, BotActions):
         Raises:
             KeyFileError: no key, or not this passphrase.
             StateError: the state is in use, damaged, or of another bot.
+            NotImplementedError: event loops of Windows take no signals; use `run_async` there.
         """
+        if sys.platform == "win32":
+            raise NotImplementedError(
+                "`run` needs signals of POSIX, which event loops of Windows do not take; call "
+                "`anyio.run(bot.run_async)`, and end the program with Ctrl-C"
+            )
         write_to_stderr()
         anyio.run(self._run)
 

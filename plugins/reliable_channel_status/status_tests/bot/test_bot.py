@@ -782,3 +782,9 @@ def test_types_of_the_public_names_are_what_handlers_get(bot: StatusBot) -> None
         tester.user("Alice").says("hi")
     assert isinstance(seen[0], Channel) and isinstance(seen[1], PublicKey)
     assert isinstance(tester.key, PrivateKey)
+
+
+def test_run_says_that_it_needs_signals(bot: StatusBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(NotImplementedError, match=r"call `anyio\.run\(bot\.run_async\)`"):
+        bot.run()

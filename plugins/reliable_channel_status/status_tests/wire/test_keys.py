@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import pickle
 import stat
 import subprocess
@@ -216,3 +217,12 @@ def test_the_command_line_has_the_command(tmp_path: Path) -> None:
     )
     assert made.stderr == ""
     assert made.stdout.strip() == read_key(tmp_path / "my.key").public_key.hex
+
+
+def test_a_system_that_keeps_no_file_private_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "fchmod")
+    with pytest.raises(KeyFileError, match="no file modes of POSIX; make the key in WSL"):
+        write_key(tmp_path / "bot.key", ALICE)
+    assert list(tmp_path.iterdir()) == []

@@ -96,8 +96,12 @@ class UnixStream:
         """Connect, which takes no time.
 
         Raises:
-            OSError: no forwarder listens, or too many wait already.
+            OSError: no forwarder listens, too many wait already, or the system has no such sockets.
         """
+        if not hasattr(socket, "AF_UNIX"):
+            raise OSError(
+                f"{path}: this system has no Unix sockets; give the forwarder's tcp address"
+            )
         made = socket.socket(socket.AF_UNIX)
         try:
             made.setblocking(False)

@@ -148,3 +148,11 @@ def test_answers_to_commands() -> None:
         check_response(command, refusal)
     with pytest.raises(ForwarderError, match="cannot be read"):
         check_response(command, b"hello")
+
+
+def test_a_system_without_unix_sockets_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(socket, "AF_UNIX")
+    with pytest.raises(
+        OSError, match="/run/nfd: this system has no Unix sockets; give the forward"
+    ):
+        UnixStream.connect("/run/nfd")
