@@ -32,9 +32,9 @@ async def test_who_wants_none_takes_part_at_once(virtual_time: None) -> None:
     network = MemoryNetwork()
     alice = make_channel(network.transport(), "alice", options=joining())
     async with listening(alice) as heard:
-        for number in range(300):
+        for number in range(100):
             await alice.send(b"%d" % number)
-        await anyio.sleep(1)  # 300 messages in one virtual moment put their clock ahead
+        await anyio.sleep(1)  # 100 messages in one virtual moment put their clock ahead
         late = make_channel(network.transport(), "late", options=joining(history="none"))
         before_ns = now_ns()
         async with listening(late) as told:

@@ -26,6 +26,7 @@ COMBINED: Final[dict[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
 @pytest.mark.parametrize("combined", COMBINED)
 @pytest.mark.parametrize("preset", get_args(PresetName))
 async def test_payloads_of_all_sizes_arrive_before_and_after_restarts(

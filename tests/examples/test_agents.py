@@ -63,7 +63,7 @@ class Mind:
                 await self.call(client, "answer", id=told["id"], text=f"to {told['text']}")
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 async def test_five_agents_lose_nothing_and_double_nothing(
     seed: int, channels: Channels, virtual_time: None
 ) -> None:

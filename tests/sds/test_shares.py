@@ -45,7 +45,7 @@ def test_an_entry_goes_over_to_who_holds_less() -> None:
     assert shares.owner_of("h") == "carol"
 
 
-@settings(derandomize=True, max_examples=200)
+@settings(derandomize=True, max_examples=80)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcd"), st.integers(0, 15), st.integers(1, 5), st.booleans()),

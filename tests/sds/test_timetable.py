@@ -42,7 +42,7 @@ def test_what_is_not_there_is_removed_without_a_trace() -> None:
     assert (len(timetable), timetable.weight_of("bob")) == (1, 0)
 
 
-@settings(derandomize=True, max_examples=200)
+@settings(derandomize=True, max_examples=80)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcd"), st.integers(0, 15), st.integers(0, 9), st.booleans()),

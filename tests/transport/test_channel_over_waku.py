@@ -30,6 +30,10 @@ from .test_waku import every_way
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("mode")]
 
 
+RARELY: Any = {"poll_max_interval_ms": 1_000}
+"""For hours of virtual time, in which a look each 100 ms is what a test costs."""
+
+
 def channel_over(transport: WakuTransport, sender_id: str, **values: Any) -> Any:
     return make_channel(transport, sender_id, seed=len(sender_id), **values)
 
@@ -43,12 +47,12 @@ async def test_two_participants_end_with_the_same_log(way: dict[str, Any]) -> No
     async with line() as it:
         alice, bob = (channel_over(over(it, **way), name) for name in ("alice", "bob"))
         async with listening(alice) as alice_told, listening(bob) as bob_told:
-            for number in range(20):
+            for number in range(8):
                 await alice.send(b"alice %d" % number)
                 await bob.send(b"bob %d" % number)
-            await alice_told.until(lambda: len(alice_told.of(MessageReceived)) == 20)
-            await bob_told.until(lambda: len(bob_told.of(MessageReceived)) == 20)
-            await alice_told.until(lambda: len(alice_told.of(MessageAcknowledged)) == 20)
+            await alice_told.until(lambda: len(alice_told.of(MessageReceived)) == 8)
+            await bob_told.until(lambda: len(bob_told.of(MessageReceived)) == 8)
+            await alice_told.until(lambda: len(alice_told.of(MessageAcknowledged)) == 8)
             assert alice.log_digest() == bob.log_digest()
 
 
@@ -57,7 +61,7 @@ async def test_a_message_outlives_what_stands_between_channel_and_node(
     virtual_time: None, status: int
 ) -> None:
     async with line() as it:
-        alice = channel_over(over(it), "alice")
+        alice = channel_over(over(it, **RARELY), "alice")
         async with listening(alice) as told:
             body = b"<html>come back later</html>" if status == 400 else b""
             it.disturbance = answering(status, body)
@@ -90,7 +94,7 @@ async def test_a_node_that_restarts_costs_nothing(
     store = {"store_path": tmp_path / "store.db"}
     async with line(**store) as it, line(**store) as restarted:
         alice, bob = (
-            channel_over(over(it, **way), name, options=ChannelOptions())
+            channel_over(over(it, **way, **RARELY), name, options=ChannelOptions())
             for name in ("alice", "bob")
         )
         async with listening(alice) as alice_told, listening(bob) as bob_told:
@@ -131,7 +135,8 @@ async def test_a_node_that_talks_nonsense_is_told_and_nothing_is_lost(
 ) -> None:
     async with line() as it:
         alice, bob = (
-            channel_over(over(it), name, options=ChannelOptions()) for name in ("alice", "bob")
+            channel_over(over(it, **RARELY), name, options=ChannelOptions())
+            for name in ("alice", "bob")
         )
         async with listening(alice) as alice_told, listening(bob) as bob_told:
             it.disturbance = disturbance

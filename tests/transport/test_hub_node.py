@@ -20,7 +20,7 @@ from .nodes import STATIC_SHARD, Line, joined, line
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("mode")]
 
-TOPICS = [f"/app/1/room-{number}/proto" for number in range(24)]
+TOPICS = [f"/app/1/room-{number}/proto" for number in range(12)]
 
 
 @asynccontextmanager

@@ -34,6 +34,8 @@ GENERAL: Final = "1dc14fd8-9a8b-4df5-a358-2c3067be5439"
 OTHER: Final = "00000000-9a8b-4df5-a358-2c3067be5439"
 CHAT_ID: Final = COMMUNITY.channel_id(GENERAL)
 TOPIC: Final = COMMUNITY.universal_topic
+HOURLY: Final[Mapping[str, Any]] = {"confirm_ms": 3_600_000}
+"""Options of bots that live for days: a look into Store each minute is most of what they cost."""
 
 
 def describing(

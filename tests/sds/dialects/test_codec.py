@@ -89,7 +89,7 @@ def test_every_truncation_raises_codec_error_or_decodes(
 
 
 @DIALECTS
-@settings(derandomize=True, max_examples=300)
+@settings(derandomize=True, max_examples=100)
 @given(st.data(), st.integers(0, 10_000), st.integers(1, 255))
 def test_a_flipped_byte_raises_codec_error_or_decodes(
     dialect: WireProfile, data: st.DataObject, at: int, mask: int
@@ -116,13 +116,13 @@ def recognised(data: bytes) -> list[str]:
     return [profile.name for profile in (SPEC, NIM) if profile.codec.recognises(data)]
 
 
-@settings(derandomize=True, max_examples=400)
+@settings(derandomize=True, max_examples=150)
 @given(SPEC_MESSAGES)
 def test_a_message_of_the_specification_is_never_taken_for_nims(message: Message) -> None:
     assert recognised(SPEC.codec.encode(message)) == ["spec"]
 
 
-@settings(derandomize=True, max_examples=400)
+@settings(derandomize=True, max_examples=150)
 @given(NIM_MESSAGES)
 def test_a_message_of_nim_is_never_taken_for_the_specifications(message: Message) -> None:
     assert recognised(NIM.codec.encode(message)) == ["nim"]
@@ -144,7 +144,7 @@ def test_the_order_of_fields_changes_nothing() -> None:
     assert {name for p in permutations(REQUIRED) for name in recognised(b"".join(p))} == {"nim"}
 
 
-@settings(derandomize=True, max_examples=300)
+@settings(derandomize=True, max_examples=100)
 @given(NIM_MESSAGES, st.data())
 def test_a_cut_message_of_nim_is_nims_as_soon_as_field_2_is_there(
     message: Message, data: st.DataObject

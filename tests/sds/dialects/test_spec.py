@@ -80,7 +80,7 @@ def known(entries: Collection[HistoryEntry]) -> CausalTail:
 # -- fields ----------------------------------------------------------------------------------------
 
 
-@settings(derandomize=True, max_examples=300)
+@settings(derandomize=True, max_examples=100)
 @given(MESSAGES, st.data(), st.binary(max_size=20))
 def test_what_is_known_of_a_history_changes_nothing(
     message: Message, data: st.DataObject, behind: bytes

@@ -33,7 +33,7 @@ def test_place_and_id_of_each_message_count() -> None:
     assert root != made((1_000, "a"), (1_000, "b")).root(0, 9)
 
 
-@settings(derandomize=True, max_examples=200)
+@settings(derandomize=True, max_examples=80)
 @given(st.lists(st.tuples(KEYS, st.integers(0, 22), st.integers(0, 22)), max_size=40))
 def test_it_agrees_with_adding_anew(steps: list[tuple[tuple[int, str], int, int]]) -> None:
     sums, keys = LogSums(), set[tuple[int, str]]()
@@ -93,7 +93,7 @@ class Disk:
         return sums
 
 
-@settings(derandomize=True, max_examples=200)
+@settings(derandomize=True, max_examples=80)
 @given(st.lists(st.tuples(KEYS, st.sampled_from(["", "forget", "restart"])), max_size=40))
 def test_a_restart_begins_with_the_same_sums(steps: list[tuple[tuple[int, str], str]]) -> None:
     disk = Disk()

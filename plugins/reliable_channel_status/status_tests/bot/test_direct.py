@@ -51,6 +51,7 @@ from reliable_channel_status.wire.payload_builders import message
 from reliable_channel_status.wire.rooms import direct_room
 from reliable_channel_status.wire.sealing import NS_PER_MS
 from reliable_channel_status.wire.topics import CLUSTER_ID
+from status_tests.world import HOURLY
 from tests.virtual_time import VirtualLoop
 from waku import PubsubTopic, WakuClient, WakuMessage
 from waku.node import EmbeddedNode, NodeOptions
@@ -207,7 +208,7 @@ async def _silent(message: Message) -> None:
 
 
 def test_what_nobody_acknowledges_is_repeated_over_a_restart_and_then_given_up() -> None:
-    bot = StatusBot(node="http://node")
+    bot = StatusBot(node="http://node", options=BotOptions(**HOURLY))
     bot.on_direct_message(_silent)
     with BotTester(bot) as tester:
         alice = tester.user("Alice").direct
@@ -549,7 +550,9 @@ def test_name_and_picture_are_shown_before_the_first_word(
 ) -> None:
     picture = tmp_path / "tea.png"
     picture.write_bytes(PNG)
-    options = BotOptions(display_name="tea bot", image=picture, direct_encryption=encryption)
+    options = BotOptions(
+        display_name="tea bot", image=picture, direct_encryption=encryption, **HOURLY
+    )
     penpal = Penpal(options=options)
     with BotTester(penpal.bot) as tester:
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -34,7 +34,7 @@ from reliable_channel_status.testing import BotTester
 from reliable_channel_status.testing.fake_user import key_of
 from reliable_channel_status.testing.tester import START_MS
 from reliable_channel_status.wire import payload_builders
-from status_tests.world import ALICE, BOB, COMMUNITY, GENERAL, MALLORY, OWNER, said
+from status_tests.world import ALICE, BOB, COMMUNITY, GENERAL, HOURLY, MALLORY, OWNER, said
 from waku import WakuMessage
 
 REQUESTS: Final = COMMUNITY.requests_topic.content_topic
@@ -44,9 +44,9 @@ MANUAL: Final = CommunityProfile(
 )
 
 
-def owner_bot(profile: CommunityProfile = PROFILE) -> StatusBot:
+def owner_bot(profile: CommunityProfile = PROFILE, **options: Any) -> StatusBot:
     """A bot that founds its community, once."""
-    bot = StatusBot(node="http://node", options=BotOptions(display_name="owner"))
+    bot = StatusBot(node="http://node", options=BotOptions(display_name="owner", **options))
 
     @bot.task
     async def found() -> None:
@@ -126,7 +126,7 @@ def test_a_member_bot_joins_speaks_and_is_kicked() -> None:
 
 
 def test_a_community_is_kept_over_restarts_and_published_every_day() -> None:
-    owner = owner_bot()
+    owner = owner_bot(**HOURLY)
     with BotTester(owner, community_key=OWNER) as tester:
         reader = tester.client(COMMUNITY)
         tester.wait(2)
@@ -281,7 +281,7 @@ def is_run_by(bot: StatusBot) -> bool:
 
 
 def test_a_second_control_node_stops_the_first_until_it_takes_over() -> None:
-    owner = owner_bot()
+    owner = owner_bot(**HOURLY)
     with BotTester(owner, community_key=OWNER) as tester:
         tester.wait(2)
         description = owner.owned.description

@@ -27,7 +27,7 @@ from reliable_channel_status.testing.fake_user import key_of
 from reliable_channel_status.wire.sealing import NS_PER_MS
 from status_tests.bot.test_memory import FailingStore, Killed
 from status_tests.bot.test_owned import Guest, owner_bot
-from status_tests.world import ALICE, COMMUNITY, GENERAL, MALLORY, OWNER, said
+from status_tests.world import ALICE, COMMUNITY, GENERAL, HOURLY, MALLORY, OWNER, said
 
 GROUP: Final = COMMUNITY.public_key.compressed
 IDENTITY: Final = key_of("the owner's client")
@@ -37,8 +37,8 @@ def session(bot: StatusBot) -> Session:
     return bot._now()  # noqa: SLF001
 
 
-def encrypted_bot() -> StatusBot:
-    bot = owner_bot()
+def encrypted_bot(**options: Any) -> StatusBot:
+    bot = owner_bot(**options)
 
     @bot.task
     async def encrypt() -> None:
@@ -341,7 +341,7 @@ def test_a_flood_of_keys_waits_for_the_node(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_key_is_replaced_after_two_days() -> None:
-    owner = encrypted_bot()
+    owner = encrypted_bot(**HOURLY)
     with BotTester(owner, community_key=OWNER) as tester:
         tester.user("Alice", ALICE).requests_to_join(COMMUNITY)
         reader = tester.client(COMMUNITY, key=ALICE)
