@@ -115,8 +115,8 @@ class PendingEvents:
             self._restored.append((number, restored))
 
     def again(self, log: MessageLog) -> Iterator[tuple[AnyEvent, int]]:
-        """What `restore` read, in order, with its numbers. Messages that retention has trimmed
-        meanwhile are left out."""
+        """Return the events that `restore` read, in order, with their numbers. Messages that
+        retention has removed meanwhile are left out."""
         while self._restored:
             number, event = self._restored.popleft()
             if not isinstance(event, _Delivery):

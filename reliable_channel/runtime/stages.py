@@ -152,8 +152,8 @@ class ContentStages:
             raise EncryptionFailed(f"nothing was sent: {error}") from error
 
     async def run(self, driver: RealTimeDriver, tried: Callable[[str, bool], None]) -> None:
-        """Decrypt what was delivered and hand it on, one after the other, for ever; call `tried`
-        with the id of each message, and True if it opened."""
+        """Decrypt delivered contents and pass them on, one after the other, until cancelled. Call
+        `tried` with the id of each message, and True if it opened."""
         engine = driver.engine
         while True:
             while not engine.to_decrypt:

@@ -78,7 +78,7 @@ class Unopened:
 
     @property
     def warning(self) -> str | None:
-        """What is wrong at present and what to do; None if nothing is.
+        """Return the present problem and its solution, or None.
 
         A message in the other order is a warning by itself, because its sender has the key.
         """
@@ -87,7 +87,7 @@ class Unopened:
 
     @property
     def found(self) -> str | None:
-        """What was wrong at any time and what to do; None if every message opened."""
+        """Return the problem of any time and its solution, or None if every message opened."""
         if not self._count or (self._is_shared and self.has_opened):
             return None
         if self._in_other_order:

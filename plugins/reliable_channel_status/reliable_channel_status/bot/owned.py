@@ -55,7 +55,7 @@ class OwnedCommunity(ControlTask):
 
     @property
     def members(self) -> tuple[PublicKey, ...]:
-        """Members, the bot included."""
+        """Members of the community, the bot included."""
         description = self._node.description
         keys = () if description is None else description.members
         return tuple(PublicKey.parse(key) for key in keys)
