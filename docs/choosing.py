@@ -20,7 +20,7 @@ _SHORT = re.compile(r"(<!-- four presets -->\n)(?:\|[^\n]*\n)*")
 SHORT_POINT = ("group", 20, 0.2)
 FOUR_PRESETS = {
     "documented": "any group, and the only one with js-waku and nim-sds",
-    "auto": "participants of this SDK alone: what most programs want",
+    "auto": "channels in which all participants use this SDK: the best choice for most programs",
     "small-group": "up to 100 participants, fixed times",
     "large-group": "100 participants and more, fixed times: the fewest bytes in silence",
 }

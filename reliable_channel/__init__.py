@@ -1,8 +1,8 @@
 """Reliable channels over Waku: every participant ends up with the same messages in the same causal
 order.
 
-The names for applications, loaded when they are used. Other events, errors and types of options
-are in `reliable_channel.events`, `.diagnostics`, `.errors` and `.options`; `.spi` is for plugins.
+The names for applications, loaded on first use. Further events, errors and option types are in
+`reliable_channel.events`, `.diagnostics`, `.errors` and `.options`. Plugins use `.spi`.
 """
 
 from importlib import import_module

@@ -1,7 +1,8 @@
 """`ReliableChannel` without `async`, for scripts and notebooks: a thin layer over AnyIO's portal.
 
-All channels of a process run in one event loop, in another thread. Each call here waits for it. The
-thread keeps no process alive: channels that are left open are closed when the program ends.
+All channels of a process run in one event loop, in another thread. Each call here waits for the
+loop. The thread does not keep the process alive, and open channels are closed when the program
+ends.
 """
 
 import atexit
@@ -94,7 +95,7 @@ if sys.platform != "win32":  # which does not fork
 
 
 class BlockingRequest:
-    """The result of `send`, as `Request`."""
+    """Request of one `send`, as `Request`."""
 
     def __init__(self, opened: Callable[[], BlockingPortal], request: Request) -> None:
         self._opened = opened
@@ -143,7 +144,7 @@ class BlockingQuestion(Generic[T]):
 
 
 class BlockingTypedChannel(Generic[T]):
-    """A channel whose payloads are values of one type, as `TypedChannel`."""
+    """Channel whose payloads are values of one type, as `TypedChannel`."""
 
     def __init__(self, opened: Callable[[], BlockingPortal], channel: TypedChannel[T]) -> None:
         self._opened = opened
@@ -370,11 +371,12 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         return BlockingFollower(self._opened, follower, timeout_s)
 
     def confirm(self, event: AnyEvent) -> None:
-        """Say that an event was handled, as `ReliableChannel.confirm`."""
+        """Confirm that an event was handled, as `ReliableChannel.confirm`."""
         self._opened().call(self._channel.confirm, event)
 
     def explain(self, message_id: str) -> Explanation:
-        """Return the history of a message, and why it was late, as `ReliableChannel.explain`."""
+        """Return the history of a message and the reason for its delay, as
+        `ReliableChannel.explain`."""
         return self._opened().call(self._channel.explain, message_id)
 
     def explain_budget(self) -> Budget:
@@ -430,12 +432,11 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
 
     @property
     def dropped_incoming(self) -> int:
-        """Messages thrown away because of `drop_incoming`."""
+        """Messages dropped because of `drop_incoming`."""
         return self._channel.dropped_incoming
 
     def cut_off(self, cut_off: bool) -> None:
-        """Cut this participant off from the network, or connect it again: for tests of
-        reliability."""
+        """Cut this participant off from the network, or connect it again, for tests."""
         self._opened().call(self._channel.cut_off, cut_off)
 
     def _opened(self) -> BlockingPortal:
@@ -446,7 +447,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
 
 
 class BlockingIterator(Iterator[T]):
-    """An asynchronous iterator for code without an event loop."""
+    """Iterator over an asynchronous iterator, for code without an event loop."""
 
     def __init__(
         self,
@@ -492,8 +493,8 @@ class _Closable(Protocol[T_co]):
 class BlockingReader(BlockingIterator[T]):
     """Messages, answers or events of a channel for code without an event loop.
 
-    With `state` the next message or event confirms the one before. Leave it with `close`, or use it
-    in `with`, where you leave the loop early.
+    With `state`, the next message or event confirms the previous one. If you leave the loop early,
+    use it in `with`, or call `close`.
     """
 
     _iterator: "_Closable[T]"
@@ -505,7 +506,7 @@ class BlockingReader(BlockingIterator[T]):
         self.close()
 
     def close(self) -> None:
-        """End the reader: the channel keeps no events for it."""
+        """End the reader. The channel keeps no events for it."""
         with suppress(ChannelClosed):
             self._opened().call(self._iterator.aclose)
 

@@ -78,7 +78,7 @@ _blocks: Final[dict[int, list["ReliableChannel"]]] = {}
 
 
 class ReliableChannel(TypedChannel[bytes]):
-    """A channel in which every participant ends up with the same messages in the same causal order.
+    """Channel in which every participant ends up with the same messages in the same causal order.
 
         async with ReliableChannel(
             "http://127.0.0.1:8645", channel_id="general", sender_id="alice"
@@ -368,7 +368,7 @@ class ReliableChannel(TypedChannel[bytes]):
     async def aclose(self) -> None:
         """Publish accepted messages, then stop everything. A second call does nothing.
 
-        What the transport does not take within 2 s becomes `send_failed`.
+        Messages that the transport does not accept within 2 s become `send_failed`.
 
         Raises:
             Exception: the channel had ended with this error, such as one of a plugin's code.
@@ -433,8 +433,8 @@ class ReliableChannel(TypedChannel[bytes]):
     async def cancel(self, request: Request) -> bool:
         """Stop publishing and retrying a request, and return True if it was pending.
 
-        `send_failed` reports it. A message that was published cannot be called back, and every
-        message stays in the log: later ones refer to it, and peers that request it get it.
+        `send_failed` reports it. A published message cannot be recalled. Every message stays in the
+        log, because later messages refer to it, and peers that request it receive it.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -481,7 +481,7 @@ class ReliableChannel(TypedChannel[bytes]):
         return self._used().events(confirm=confirm)
 
     def follow(self, *, last: int | None = None, own: bool = False) -> Follower:
-        """Read the log, or its newest `last` entries, then live events: for a web page, say.
+        """Read the log, or its newest `last` entries, then live events, for example for a web page.
 
             async with channel.follow(last=100, own=True) as follower:
                 for entry in follower.snapshot:
@@ -493,7 +493,7 @@ class ReliableChannel(TypedChannel[bytes]):
         `own`, own messages are emitted as `MessageReceived`, in place of `SendingMessage`.
         Otherwise own messages are only in the snapshot. A follower confirms nothing, and takes no
         events away from `events()`. Like every reader, it receives `EventsMissed` if it is too
-        slow: then follow again.
+        slow. Then follow again.
 
         Raises:
             ChannelClosed: the channel was never opened.
@@ -503,8 +503,8 @@ class ReliableChannel(TypedChannel[bytes]):
     async def confirm(self, event: AnyEvent) -> None:
         """Confirm that an event was handled, so that it is not emitted again after a restart.
 
-        Returns when the confirmation is on disk. It is for events of `events(confirm=False)`. It
-        does nothing without `state`, and for events that are never emitted again.
+        It returns when the confirmation is on disk. Use it for events of `events(confirm=False)`.
+        It does nothing without `state`, and for events that are never emitted again.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -512,7 +512,8 @@ class ReliableChannel(TypedChannel[bytes]):
         await self._opened().confirm(event)
 
     def explain(self, message_id: str) -> Explanation:
-        """Return the history of a message, and why it was late. Never raises for the id.
+        """Return the history of a message and the reason for its delay. An unknown id does not
+        raise.
 
             explained = channel.explain(event.message_id)  # of a MessageReceived
             if (explained.late_ms or 0) > 5_000:
@@ -544,9 +545,9 @@ class ReliableChannel(TypedChannel[bytes]):
     def log(self, *, last: int | None = None) -> Sequence[LogEntry]:
         """Return the channel's log, or its newest `last` entries, in log order.
 
-        That is own and delivered messages by Lamport timestamp, then message id. Segments of a long
-        payload are separate entries, as on the wire. A whole log on disk is read into memory.
-        Jupyter shows it as a table.
+        The log contains own and delivered messages by Lamport timestamp, then message id. Segments
+        of a long payload are separate entries, as on the wire. A log on disk is read into memory as
+        a whole. Jupyter shows it as a table.
         """
         return self._used().log(last)
 
@@ -560,10 +561,11 @@ class ReliableChannel(TypedChannel[bytes]):
         return self._used().statistics()
 
     def participants(self) -> tuple[Participant, ...]:
-        """Return the other participants that were heard, the one heard last first.
+        """Return the other participants that were heard, most recently heard first.
 
-        That is what was heard since the channel was opened, not which participants exist. One that
-        only listens is heard by its sync messages. The newest 1,000 are remembered.
+        It covers the time since the channel was opened, and cannot list participants that never
+        sent. A participant that only listens is heard by its sync messages. The newest 1,000 are
+        remembered.
 
         Raises:
             ChannelClosed: the channel is not open.

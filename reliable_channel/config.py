@@ -39,16 +39,16 @@ __all__ = [
 
 
 class Setting(NamedTuple):
-    """An option that a text can give, or one of a group."""
+    """Option that a text can set, or an option of a group."""
 
     group: str
-    """Empty for an option that is in no group."""
+    """Name of the group. Empty for an option outside groups."""
     name: str
     declared: Declared
 
     @property
     def path(self) -> str:
-        """The name in a program, such as `repair.t_min_ms`."""
+        """Name in a program, such as `repair.t_min_ms`."""
         return f"{self.group}.{self.name}" if self.group else self.name
 
 
@@ -62,7 +62,7 @@ def _declared_settings() -> Iterator[tuple[str, Setting]]:
 
 
 SETTINGS: Final[Mapping[str, Setting]] = dict(_declared_settings())
-"""Every option and every one of a group by its flat name, in the order of the reference."""
+"""Every option, those of groups included, by its flat name, in the order of the reference."""
 
 
 def nested(settings: Mapping[str, object]) -> dict[str, Any]:
@@ -103,7 +103,7 @@ CHANNEL_NAMES: Final = (
     *_TEXTS,
     *(name for name, one in SETTINGS.items() if one.declared.kind is not None),
 )
-"""The arguments of a channel that a file or a variable can give, by flat names."""
+"""Arguments of a channel that a file or a variable can set, by flat names."""
 _SWITCH: Final = {
     **dict.fromkeys(("1", "on", "true", "yes"), True),
     **dict.fromkeys(("0", "off", "false", "no"), False),
@@ -113,7 +113,7 @@ _SWITCH: Final = {
 def channel_settings(
     file: str | Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> dict[str, Any]:
-    """Return the arguments of a channel that a file and the environment give, by flat names.
+    """Return the channel arguments that a file and the environment set, by flat names.
 
     Raises:
         ValueError: an unknown name in the file, a value of the wrong kind, or a file that is not
@@ -131,7 +131,7 @@ def channel_settings(
 def variable(name: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return a variable without the blanks and line ends that files leave around it.
 
-    An empty one is one that a compose file or unit left unset.
+    An empty variable counts as unset, because compose files and units write unset ones so.
 
     Raises:
         ValueError: its bytes are not text in the encoding of the locale.
@@ -144,7 +144,7 @@ def variable(name: str, environment: Mapping[str, str] = os.environ) -> str:
 
 @contextmanager
 def settings_named() -> Iterator[None]:
-    """Raise `SettingsError` for values and files that cannot be used."""
+    """Raise `SettingsError` for unusable values and files."""
     try:
         yield
     except (ValueError, OSError) as error:

@@ -102,7 +102,7 @@ class ChannelUnavailable(ReliableChannelError):
 
 
 class OutOfResources(ChannelUnavailable):
-    """This machine has no file descriptor or no disk space left. The text names the limit."""
+    """This machine has no free file descriptor or no disk space. The text names the limit."""
 
 
 class SettingsError(ReliableChannelError, ValueError):
@@ -113,14 +113,14 @@ class SettingsError(ReliableChannelError, ValueError):
 
 
 class PluginError(ReliableChannelError):
-    """A plugin cannot be loaded, registered a name that is taken, or failed to make something.
+    """A plugin cannot be loaded, registered a name that is in use, or failed to create an object.
 
     The text names the plugin. Later errors of its code keep their type and name it in a note.
     """
 
 
 class StateError(ReliableChannelError):
-    """Root of what state stores raise."""
+    """Root of the errors that state stores raise."""
 
     retryable = False
     """True if the same call may succeed later."""
@@ -145,4 +145,4 @@ class StateVersionTooNew(StateError):
 
 
 class StateCorrupt(StateError):
-    """The file is no state, or a damaged one."""
+    """The file is damaged, or not a state file."""

@@ -1,7 +1,7 @@
-"""Why a message was late: what is known of it, as facts and as one sentence.
+"""Explanation of a message's delay, as facts and as one sentence.
 
-`ReliableChannel.explain` fills an `Explanation` from what the channel saw itself, `watch` fills one
-from journals. The sentence is made here, so that it is the same one.
+`ReliableChannel.explain` fills an `Explanation` from the events of the channel, and `watch` fills
+one from journals. The sentence is made here, so that both say the same.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 __all__ = ["Dispatch", "Explanation", "RequestSeen", "StoreSearch", "Way"]
 
 LATE_MS: Final = 1_000
-"""A message that waits longer at its sender was held up there."""
+"""Waiting time at the sender from which the delay happened there."""
 WAITED_MS: Final = 100
-"""A message that waited longer for others was late because of them."""
+"""Waiting time for other messages from which they caused the delay."""
 MAX_NAMED: Final = 3
-"""Messages that a sentence names. Of more, it gives the number."""
+"""Number of messages that a sentence names. For more messages it gives their number."""
 SHORT_ID: Final = 8
 """Characters of an id in a sentence."""
 
@@ -25,16 +25,16 @@ class Way(Enum):
     """Path by which a message arrived."""
 
     FIRST_COPY = "first_copy"
-    """As it was first published, which its id proves."""
+    """The first publication, which the id proves."""
     EXTRA_COPY = "extra_copy"
-    """As a later copy of the same bytes, which no participant was seen to request."""
+    """A later copy of the same bytes, without an observed request."""
     REPAIR = "repair"
-    """As a later copy, after a repair request. It does not name the participant that sent it."""
+    """A later copy, after a repair request. The copy does not name the participant that sent it."""
     STORE = "store"
     RECONCILIATION = "reconciliation"
-    """In a broadcast of another participant that repairs a difference of logs."""
+    """A broadcast of another participant that repairs a difference between logs."""
     LIVE = "live"
-    """From the network. The id does not show which copy came."""
+    """The network. The id does not show which copy came."""
 
 
 class RequestSeen(NamedTuple):
@@ -66,11 +66,12 @@ class Dispatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """History of one message at one participant. Times are by its clock, except `sent_ms`."""
+    """History of one message at one participant. Times are by the participant's clock, except
+    `sent_ms`."""
 
     message_id: str
     participant_id: str
-    """The participant that this is about."""
+    """Participant whose history this is."""
     at_ms: int
     """Time of the request for an explanation."""
     sender_id: str | None = None
@@ -79,9 +80,9 @@ class Explanation:
     noticed_ms: int | None = None
     """Time at which another message referred to the missing one."""
     noticed_through: str = ""
-    """The id of that message."""
+    """Id of the referring message."""
     noticed_from: str = ""
-    """The sender of that message."""
+    """Sender of the referring message."""
     requests: tuple[RequestSeen, ...] = ()
     """Repair requests, own and heard, the oldest 16."""
     searches: tuple[StoreSearch, ...] = ()
@@ -91,8 +92,8 @@ class Explanation:
     answered_by: str = ""
     """Participant that reconciled its log. Repair answers name no participant."""
     waited_for: tuple[str, ...] = ()
-    """Dependencies that it waited for after its arrival, if known: ids of 8 characters, with
-    senders if known."""
+    """Dependencies that the message waited for after its arrival, if known. Each has an id of 8
+    characters, and the sender if known."""
     logged_ms: int | None = None
     """Time at which it entered the log."""
     lost_ms: int | None = None
@@ -102,13 +103,13 @@ class Explanation:
     acknowledged_ms: int | None = None
     acknowledged_by: str = ""
     failure: str = ""
-    """Why an own message will not be sent any more."""
+    """Reason why an own message will not be sent any more."""
     in_log: bool = False
-    """True if it is in the log now."""
+    """True if the message is in the log now."""
 
     @property
     def is_own(self) -> bool:
-        """True if this participant sent it."""
+        """True if this participant sent the message."""
         return self.sender_id == self.participant_id
 
     @property
@@ -120,7 +121,7 @@ class Explanation:
 
     @property
     def sentence(self) -> str:
-        """Why it is late, or how it came."""
+        """Reason for the delay, or the path of the message."""
         return "; ".join(self._own() if self.is_own else self._of_another())
 
     @property
@@ -129,7 +130,7 @@ class Explanation:
         return tuple(sorted(self._steps()))
 
     def to_dict(self) -> dict[str, object]:
-        """Return the same as plain values for JSON."""
+        """Return the same data as plain values for JSON."""
         return {
             **asdict(self),
             "way": None if self.way is None else self.way.value,

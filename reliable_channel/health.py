@@ -1,4 +1,4 @@
-"""Whether a channel works, in one value: `channel.health()`.
+"""Health of a channel in one value: `channel.health()`.
 
 `reliable_channel.health_server` serves it over HTTP for probes of a service manager.
 """
@@ -19,11 +19,12 @@ class ChannelHealth:
     channel_id: str
     sender_id: str
     live: bool
-    """True if its tasks run. Otherwise start it again."""
+    """True if the tasks of the channel run. Otherwise start the channel again."""
     ready: bool
-    """True if it can send and receive now. Otherwise wait: the channel recovers without help."""
+    """True if the channel can send and receive now. Otherwise wait, because it recovers without
+    help."""
     problems: tuple[str, ...] = ()
-    """Why it is not live or not ready."""
+    """Reason why the channel is not live or not ready."""
     warnings: tuple[str, ...] = ()
     """Degraded parts, and parts that need attention."""
     connection: ConnectionStatus = "disconnected"
@@ -31,7 +32,7 @@ class ChannelHealth:
     sync: str = "synced"
     """`synced`, `syncing` or `different`, as in `SyncStatus`."""
     missing: int = 0
-    """Messages that are known to exist and have not arrived."""
+    """Messages that are known to exist but have not arrived."""
     lost: int = 0
     unacknowledged: int = 0
     """Own messages that no peer is known to have."""
@@ -41,5 +42,5 @@ class ChannelHealth:
     nodes: tuple[NodeHealth, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the same as plain values for JSON."""
+        """Return the same data as plain values for JSON."""
         return asdict(self)

@@ -4,13 +4,13 @@
     GET /readyz   200 while all can send and receive, else 503: wait
     GET /health   both, with the health of every channel
 
-The body is JSON. The server needs no package besides AnyIO, and is bounded: a request of 8 KiB
-and 5 s, and 64 at a time. Of more connections, the one that has been silent for longest is closed,
-so that silence keeps no probe waiting. A page that raises is answered by 500, and a process without
-free file descriptors accepts again later: what watches the channels never ends them.
+The body is JSON. The server needs no package besides AnyIO. It has limits: a request of 8 KiB and 5
+s, and 64 requests at a time. If there are more connections, the one that was silent for longest is
+closed, so silence cannot delay probes. If a page raises, the server answers 500. A process without
+free file descriptors accepts again later, so watching the channels never ends them.
 
-A request whose `Host` has a dot, and is neither an address nor named in `allow_hosts`, is answered
-by 403: a page of the web may have made its own name point here (DNS rebinding).
+The server refuses (403) a request whose `Host` has a dot, unless it is an address or in
+`allow_hosts`. A web page could have made its own name point here (DNS rebinding).
 """
 
 import json
@@ -52,10 +52,10 @@ _REASONS: Final = {
 
 
 class HasHealth(Protocol):
-    """A `ReliableChannel`, or an object of yours."""
+    """`ReliableChannel`, or an object with the same method."""
 
     def health(self) -> ChannelHealth:
-        """Return its health, with reasons."""
+        """Return the health of the object, with reasons."""
         ...
 
 
@@ -107,7 +107,7 @@ async def serve_requests(
 ) -> None:
     """Answer connections until cancelled.
 
-    Neither a fault of one connection ends it nor one that cannot be accepted, such as without free
+    A fault of one connection does not end it, nor does a failed accept, for example without free
     file descriptors. It accepts again after a pause.
     """
 

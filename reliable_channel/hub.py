@@ -33,7 +33,7 @@ from .transport.pool import REDUNDANCY
 
 
 class HubSettings(TypedDict, total=False):
-    """Options that all channels of a hub share, as for `ReliableChannel`."""
+    """Options that all channels of a hub share, as in `ReliableChannel`."""
 
     pubsub_topic: str | None
     cluster_id: int
@@ -115,8 +115,8 @@ class ChannelHub:
     ) -> ReliableChannel:
         """Return a channel through this hub. Takes the arguments of `ReliableChannel`.
 
-        An error inside it, such as one of a plugin, is logged and raised where its `async with`
-        ends. The other channels continue.
+        An error in one channel is logged, and raised at the end of its `async with`. The other
+        channels continue.
         """
         if "redundancy" in keywords:
             raise TypeError("`redundancy` is one for all channels; give it to the hub")
@@ -145,12 +145,12 @@ class ChannelHub:
 
     @property
     def channels(self) -> tuple[ReliableChannel, ...]:
-        """The channels of this hub that are open."""
+        """Open channels of this hub."""
         return tuple(channel for channel in self._channels if channel.health().live)
 
     @property
     def content_topics(self) -> tuple[str, ...]:
-        """The topics with a subscription."""
+        """Content topics with a subscription."""
         return self._hub.content_topics
 
     async def __aenter__(self) -> Self:

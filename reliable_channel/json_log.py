@@ -1,10 +1,10 @@
-"""Log records as JSON lines, for programs whose log a machine reads.
+"""Log formatter that writes records as JSON lines, for machines.
 
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(handlers=[handler])
 
-The command line has it as `--log-format json`.
+The flag `--log-format json` of the command line uses it.
 """
 
 import json
@@ -21,14 +21,15 @@ _ALWAYS: Final = vars(logging.makeLogRecord({})).keys() | {"message", "asctime"}
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object for each record, in one line of ASCII.
+    """Formatter of records as one JSON object each, in one line of ASCII.
 
-    It has `time` (ISO 8601, UTC), `level`, `logger`, `message`, `exception` if there is one, and
-    what the record has beside: of channels `channel_id`, `sender_id` and `event`.
+    The object has `time` (ISO 8601, UTC), `level`, `logger`, `message`, and `exception` if there is
+    one. It also has the extra attributes of the record: `channel_id`, `sender_id` and `event` for
+    records of channels.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return a record as one line of JSON."""
         values: dict[str, object] = {
             "time": f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03}Z",
             "level": record.levelname,

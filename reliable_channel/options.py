@@ -1,7 +1,7 @@
 """The options of a channel: keyword arguments of `ReliableChannel`, flags, and settings of a file.
 
-Each is declared once: those of the core in `sds/options.py`, the others here. Names and defaults
-are those of js-waku's Reliable Channel API where it defines them. Four options are groups: `bloom`,
+Each option is declared once: those of the core in `sds/options.py`, the others here. Names and
+defaults follow js-waku's Reliable Channel API if it defines them. Four options are groups: `bloom`,
 `limits`, `rate_limit` and `repair`. In texts, an option of a group has a flat name:
 `repair.t_min_ms` is `repair_t_min_ms`.
 """
@@ -75,9 +75,9 @@ __all__ = [
 ]
 
 MAX_MARKER_BYTES: Final = 64
-"""Size of the field `meta` of a Waku message (14/WAKU2-MESSAGE)."""
+"""Maximum size of the field `meta` of a Waku message (14/WAKU2-MESSAGE)."""
 SEGMENT_SIZE_BYTES: Final = 102_400
-"""Two thirds of what a Waku message takes where no network is named."""
+"""Default segment size without a named network: two thirds of a Waku message."""
 
 T = TypeVar("T")
 Group = TypeVar("Group", bound="DataclassInstance")
@@ -311,7 +311,7 @@ class ChannelOptions:
         return cls(**PRESETS[preset]).changed(**values)
 
     def changed(self, **values: Unpack[OptionValues]) -> Self:
-        """Return the same with other values. A mapping changes single options of a group.
+        """Return a copy with other values. A mapping changes single options of a group.
 
         Raises:
             ValueError: a value is not allowed.
@@ -325,7 +325,7 @@ class ChannelOptions:
         return replace(self, **merged)
 
     def resolved(self) -> Self:
-        """Return the same with the defaults of wire profile and network in place of `UNSET`."""
+        """Return a copy in which the defaults of wire profile and network replace `UNSET`."""
         sds, family = self.sds_options(), self._family()
         return replace(
             self,
@@ -339,10 +339,10 @@ class ChannelOptions:
         )
 
     def on_network(self, max_waku_message_bytes: int) -> Self:
-        """Return the same on a network with this limit of an encoded Waku message.
+        """Return a copy for a network with this limit of an encoded Waku message.
 
-        What was given stays. A KiB counts as 1,000 bytes: stock nodes drop messages between the
-        two (docs/interop.md).
+        Given options stay. A KiB counts as 1,000 bytes, because stock nodes drop messages between
+        150,000 bytes and 150 KiB (docs/interop.md).
         """
         message_bytes = max_waku_message_bytes * 1_000 // 1_024 - ENVELOPE_BYTES
         segment_bytes = max_waku_message_bytes * 2 // 3
@@ -363,7 +363,7 @@ class ChannelOptions:
 
     @property
     def profile(self) -> WireProfile:
-        """The dialect that is sent.
+        """Dialect of sent messages.
 
         Raises:
             ValueError: it is the name of one that a plugin knows; a channel looks it up.
@@ -373,19 +373,19 @@ class ChannelOptions:
 
     @property
     def segment_layout(self) -> str | NamedLayout | None:
-        """The layout in which payloads are cut, or its name, or None."""
+        """Layout of the segments of payloads, its name, or None."""
         if self.segmentation == "profile":
             return self.profile.segmentation
         return None if self.segmentation == "none" else self.segmentation
 
     @property
     def follows_segment_form(self) -> bool:
-        """True if payloads are sent in the form that was heard last in the channel."""
+        """True if payloads are sent in the form that the channel received last."""
         return self.segmentation == "profile"
 
     @property
     def encrypts_contents_alone(self) -> bool:
-        """True if a given encryption is inside SDS."""
+        """True if the given encryption is inside SDS."""
         if self.encryption_order == "profile":
             return self.profile.encryption_order == "encrypt-then-sds"
         return self.encryption_order == "encrypt-then-sds"
@@ -408,7 +408,7 @@ class ChannelOptions:
         return self.retrieval_strategy not in WITHOUT_OTHERS
 
     def without_store(self) -> Self:
-        """Return the same for a network without a Store: only other participants repair."""
+        """Return a copy for a network without a Store, where only other participants repair."""
         if self.retrieval_strategy not in REPAIR_POLICIES:
             return self  # because its input shows that no Store exists
         return replace(self, retrieval_strategy="sds-r-only" if self.asks_others else "none")
@@ -446,7 +446,7 @@ GROUPS: Final[Mapping[str, "type[DataclassInstance]"]] = {
     "rate_limit": RateLimitOptions,
     "repair": RepairOptions,
 }
-"""The options that are groups of options."""
+"""Options that are groups of options."""
 
 
 def close_to(name: str, names: Iterable[str]) -> str:

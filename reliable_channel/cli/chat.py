@@ -43,11 +43,11 @@ PROMPT = "> "
 EARLIER = 10
 """Messages of an earlier session that are shown at the start."""
 EARLIEST_MS: Final = 1_600_000_000_000
-"""A smaller Lamport timestamp is no time: its sender counts from 0."""
+"""Smallest Lamport timestamp (ms) that is a time. The sender of a smaller one counts from 0."""
 LATE_MS: Final = 1_000
-"""`/why` explains the last messages of others that took longer."""
+"""Delay from which `/why` explains a message of another participant (ms)."""
 NEWEST: Final = 1_000
-"""Participants whose last message is remembered for `/why`."""
+"""Number of participants whose last message `/why` can explain."""
 HELP: Final = (
     "/who  participants, and when each was heard last",
     "/why  what happened to your last messages, and what does not work",
@@ -94,7 +94,7 @@ def chat(
 
 
 class ScreenHandler(logging.Handler):
-    """Log lines in the conversation: written by another handler, they would tear it.
+    """Handler that prints log lines inside the conversation. Another handler would tear its lines.
 
     Records of events are dropped, because the conversation shows the events themselves.
     """
@@ -127,7 +127,7 @@ async def _follow_resizes(screen: Screen) -> None:
 
 
 class ChatScreen:
-    """A channel, and what a person sees of it."""
+    """Channel with the view of it that a person has."""
 
     def __init__(self, channel: "ReliableChannel", screen: Screen) -> None:
         self.screen = screen
@@ -142,7 +142,7 @@ class ChatScreen:
         """True if the last message was one."""
 
     def begin(self) -> None:
-        """Show where we are, the participants, and the end of the history."""
+        """Show the channel, the participants, and the end of the history."""
         channel, show = self._channel, self.screen.show
         out.print(
             Text.assemble(

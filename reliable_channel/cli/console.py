@@ -1,4 +1,4 @@
-"""Consoles, and how errors look to a person."""
+"""Consoles, and the form in which a person sees errors."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ from .exit_codes import ExitCode, code_of, expected_errors
 
 
 class PipeConsole(Console):
-    """A console that leaves it to the command what a closed pipe means."""
+    """Console that lets the command handle a closed pipe."""
 
     def on_broken_pipe(self) -> None:
         """Raise the error, because rich would exit within the command's tasks."""
@@ -29,7 +29,8 @@ INDENT = "    "
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Turn expected errors into a line each on standard error, and the first one's exit status."""
+    """Turn expected errors into one line each on standard error. Exit with the status of the
+    first."""
     status = ExitCode.DONE
     try:
         yield
@@ -81,12 +82,12 @@ def say(text: str, *, style: str | None = None) -> None:
 
 
 def warn(text: str) -> None:
-    """Print on standard error what the command goes on without."""
+    """Print a warning on standard error. The command continues."""
     _complain("warning:", "bold yellow", text)
 
 
 def fail(text: str) -> None:
-    """Print on standard error why the command cannot do its job, in one line."""
+    """Print in one line on standard error why the command fails."""
     _complain("error:", "bold red", text)
 
 
@@ -96,7 +97,8 @@ def _complain(label: str, style: str, text: str) -> None:
 
 
 class PrintableFormatter(logging.Formatter):
-    """Log lines as errors are printed: a node's own words may be part of them."""
+    """Log formatter that escapes like error lines, because a line may contain a node's own
+    words."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """Return the message as one line."""
@@ -106,8 +108,8 @@ class PrintableFormatter(logging.Formatter):
 def show(line: Text) -> None:
     """Print a line of a conversation.
 
-    Where it is wider than the terminal, its other rows are indented: none of them can pass for
-    a line of another participant.
+    If it is wider than the terminal, its further rows are indented. None of them then looks like a
+    line of another participant.
     """
     if not out.is_terminal:
         out.print(line, soft_wrap=True)
@@ -133,7 +135,7 @@ def columns() -> int:
 
 @contextmanager
 def terminal_restored() -> Iterator[None]:
-    """Leave the terminal as it was found: a line that is being typed when the process ends leaves
+    """Restore the terminal. A line that is being typed when the process ends would otherwise leave
     it without echo."""
     if not sys.stdin.isatty():
         yield

@@ -1,4 +1,4 @@
-"""The exit status of every command, and which error leads to which."""
+"""The exit status of every command, and of every error."""
 
 from enum import IntEnum
 from functools import cache
@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
 
 @cache
 def expected_errors() -> dict[type[Exception], ExitCode]:
-    """Errors printed as one line instead of a traceback. The first match counts."""
+    """Errors printed as one line instead of a traceback. The first match applies."""
     from waku.node import ArchiveError
 
     from ..errors import (

@@ -1,4 +1,4 @@
-"""`reliable-channel listen`: what is said in a channel, on standard output."""
+"""`reliable-channel listen`: prints the messages of a channel."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What became of the messages that a person typed, for ticks and for `/why`."""
+"""State of the messages that a person typed, for ticks and for `/why`."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ from .screen import Line
 
 REMEMBERED: Final = 1_000
 EXPLAINED: Final = 5
-"""The newest messages that `/why` explains."""
+"""Number of newest messages that `/why` explains."""
 QUIET_S: Final = 20
-"""About how long an acknowledgement takes in a quiet channel."""
+"""Typical time until an acknowledgement in a quiet channel."""
 
 
 @dataclass(slots=True)
 class OwnMessage:
     text: str
     line: Line | None
-    """Position of the line on a terminal."""
+    """Position of the message's line on the terminal."""
     sent_at_ms: int
     state: str = "accepted"
     """`accepted`, `published`, `acknowledged` or `failed`."""
@@ -57,7 +57,7 @@ class OwnMessages:
         return self._ended(message_id, "failed", reason)
 
     def why(self, health: ChannelHealth, now_ms: int) -> Iterator[str]:
-        """Explain the newest messages, and what does not work."""
+        """Explain the newest messages, and the parts of the channel that fail."""
         for own in list(self._messages.values())[-EXPLAINED:]:
             age_s = max(0, now_ms - own.sent_at_ms) // 1000
             match own.state:

@@ -166,7 +166,7 @@ def _entries(channel: "ReliableChannel") -> list[dict[str, object]]:
 async def write_events(
     channel: "ReliableChannel", unconfirmed: dict[str, MessageReceived] | None
 ) -> None:
-    """Write each event as a line, and confirm it at once where `unconfirmed` is None."""
+    """Write each event as a line, and confirm it at once if `unconfirmed` is None."""
     async for event in channel.events(confirm=unconfirmed is None):
         # Written first: what a harness did not read before it ended must be emitted again.
         write(record(event, _now_ms()))

@@ -1,4 +1,4 @@
-"""Channels of people, whose state has a default place."""
+"""Channels of people. Their state has a default place."""
 
 import os
 import sys
@@ -69,7 +69,7 @@ def _make(folder: Path) -> None:
 
 
 def data_directory() -> Path:
-    """Return where the platform keeps data of applications.
+    """Return the folder for the data of applications on this platform.
 
     Raises:
         StateUnavailable: this user has no home.

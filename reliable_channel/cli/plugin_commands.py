@@ -31,7 +31,8 @@ def add_commands_of_plugins(app: typer.Typer) -> None:
 
 
 def commands_of_plugins() -> dict[str, list[str]]:
-    """Names of the commands that each working plugin adds, those of groups with all their words."""
+    """Names of the commands that each working plugin adds. The commands of a group have the group's
+    name in front."""
     found: dict[str, list[str]] = {}
     registry, _ = working_registry()
     for plugin in _with_commands(registry):

@@ -1,7 +1,7 @@
 """A conversation on a terminal, above the line that is being typed.
 
-Lines can get a mark later, such as a tick. They are found by counting rows. After the
-terminal was resized, what fits is written again. Without a terminal, lines are just printed.
+Lines can get a mark later, such as a tick. Counting rows finds them. After the terminal was
+resized, the lines that fit are written again. Without a terminal, lines are only printed.
 """
 
 import sys
@@ -26,7 +26,7 @@ class Line:
 
     text: Text
     mark: tuple[str, str] = ("", "")
-    """A character before the text, and its style."""
+    """Character before the text, with its style."""
 
     @property
     def shown(self) -> Text:
@@ -45,7 +45,7 @@ class Screen:
         self._lines: deque[Line] = deque(maxlen=KEPT)
 
     def show(self, text: Text, mark: tuple[str, str] = ("", "")) -> Line:
-        """Show a line above what is being typed."""
+        """Show a line above the prompt."""
         line = Line(text, mark)
         self._lines.append(line)
         if not self.is_terminal:
@@ -85,7 +85,7 @@ class Screen:
         return True
 
     def resized(self) -> None:
-        """Write again what fits, as the rows are others now."""
+        """Write again the lines that fit, because rows have changed."""
         if not self.is_terminal:
             return
         room, lines = out.height - 2, deque[Line]()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..conversation import Request
 
 DISPATCH_TIMEOUT_S = 10.0
-"""For the node to take the message."""
+"""Time limit for the node to accept the message (s)."""
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +36,7 @@ class SendResult:
     status: str
     """`sent`, `acknowledged`, `failed`, `not-sent` or `not-acknowledged`."""
     detail: str = ""
-    """The participant that acknowledged it, or why it failed."""
+    """Participant that acknowledged the message, or the reason for a failure."""
 
 
 def send(

@@ -1,4 +1,4 @@
-"""`reliable-channel state`: state files, from outside the channels that use them."""
+"""`reliable-channel state`: commands for state files, without opening a channel."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def listed(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List state files: the channel, the participant, and what is in it."""
+    """List state files, each with its channel, participant and contents."""
     from ..errors import StateError, StateUnavailable
     from ..state.files import summary
 

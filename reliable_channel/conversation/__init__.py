@@ -1,6 +1,5 @@
-"""What programs do in a channel beside sending: wait for acknowledgements, ask and answer, exchange
-typed values, see participants, and invite others.
-"""
+"""Conversations in a channel: acknowledgements, questions and answers, typed values, participants
+and invitations."""
 
 from .acknowledging import Request
 from .codecs import Codec, JsonValue, json

@@ -1,4 +1,4 @@
-"""Requests, and what became of them: `send` returns one, and a program may wait for its result."""
+"""Requests and their results. `send` returns a request, and a program may wait for its result."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,8 @@ from ..errors import ChannelClosed
 from ..events import AnyEvent, DeliveryFailed, MessageAcknowledged, SendFailed, SendingMessage
 
 RESULTS_LIMIT: Final = 1_000
-"""Results that are remembered for a `send` that is repeated under its key. The oldest are dropped.
+"""Number of remembered results for a `send` that is repeated under its key. The oldest are dropped.
+A request that a program holds keeps its result in any case.
 
 A request that a program holds keeps its result in any case.
 """
@@ -21,7 +22,7 @@ OWN_EVENTS: Final = (SendingMessage, MessageAcknowledged, DeliveryFailed, SendFa
 
 
 class Outcome:
-    """The result of one request, as soon as it is known."""
+    """Future result of one request."""
 
     def __init__(self, *, is_known: bool = False) -> None:
         self.is_known = is_known
@@ -31,7 +32,7 @@ class Outcome:
         self.is_closed = False
 
     async def wait(self, within_s: float | None) -> bool:
-        """Wait for the result, and return True if it is known.
+        """Wait for the result. Return True if it is known.
 
         Raises:
             ChannelClosed: the channel was closed first.
@@ -45,7 +46,7 @@ class Outcome:
 
 
 class Outcomes:
-    """The results of own requests, by the ids that name them in events."""
+    """Results of own requests, by the message ids in events."""
 
     def __init__(self) -> None:
         self._pending: dict[str, Outcome] = {}
@@ -65,7 +66,7 @@ class Outcomes:
             outcome.changed.notify()
 
     def of(self, message_id: str, *, is_pending: bool) -> Outcome:
-        """Return the outcome of a request, which may have been accepted before a restart."""
+        """Return the result of a request, which may have been accepted before a restart."""
         found = self._pending.get(message_id) or self._known.get(message_id)
         if found is None:
             found = Outcome(is_known=not is_pending)
@@ -82,7 +83,7 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The result of `send`: one request, for any number of segments."""
+    """Request of one `send`, for any number of segments."""
 
     request_id: str
     message_ids: tuple[str, ...]
@@ -90,15 +91,15 @@ class Request:
 
     @property
     def message_id(self) -> str:
-        """The id that names the request's message in events: that of its first segment."""
+        """Message id that names the request in events: the id of its first segment."""
         return self.message_ids[0]
 
     async def acknowledged(self, *, within_s: float | None = None) -> None:
         """Wait until another participant is known to have the message.
 
         Without `within_s` (s) it waits for the result, which always comes: acknowledged, or failed
-        after all retries. A repeated request whose result an earlier run of the program confirmed
-        counts as acknowledged.
+        after all retries. If an earlier run of the program confirmed the result of a repeated
+        request, the request counts as acknowledged.
 
         Raises:
             NotAcknowledged: not in time, or never. The text says what was missing. The message is

@@ -1,7 +1,7 @@
-"""Open questions of both sides: those that this participant asked, and those that it may answer.
+"""Open questions of both sides: own questions, and questions that this participant may answer.
 
-Nothing here waits for the network: each question and answer is put where its reader finds it, in
-the step in which the channel delivers it.
+This module does not wait for the network. It stores a question or an answer in the step in which
+the channel delivers it.
 """
 
 from collections import OrderedDict, deque
@@ -18,7 +18,7 @@ from .envelope import QUESTION_ID_BYTES, UnreadableEnvelope, decode, is_envelope
 QUESTIONS_LIMIT: Final = 1_000
 """Maximum number of open questions. The oldest are dropped."""
 QUESTIONS_LIMIT_BYTES: Final = 16 * 1024 * 1024
-"""The same for their payloads."""
+"""Maximum size of all open questions' payloads."""
 ANSWERS_LIMIT: Final = 1_000
 """Maximum number of answers to one question. Further ones are late."""
 
@@ -90,7 +90,7 @@ class Asking:
             self._answer(heard)
 
     def holds(self, event: AnyEvent) -> bool:
-        """Return whether only a question's or an answer's reader may confirm an event."""
+        """Return True if only the reader of questions or answers may confirm the event."""
         if not isinstance(event, MessageReceived) or not is_envelope(event.content):
             return False
         try:
@@ -105,7 +105,7 @@ class Asking:
     # -- questions of others -----------------------------------------------------------------------
 
     async def next(self, is_closed: Callable[[], bool]) -> Heard:
-        """Wait for a question, and take it.
+        """Wait for a question and return it.
 
         Raises:
             StopAsyncIteration: the channel was closed, or the reader that asks.
@@ -136,14 +136,14 @@ class Asking:
     def open(self, *unique: object) -> OpenQuestion:
         """Wait for the answers to a question, as long as the result is kept.
 
-        Its id follows from what makes it unique among the questions of this participant.
+        The question's id is derived from its unique parts.
         """
         parts = repr((self._sender_id, *unique)).encode()
         question_id = sha256(parts).digest()[:QUESTION_ID_BYTES]
         return self._open.setdefault(question_id, OpenQuestion(question_id))
 
     def close_question(self, question: OpenQuestion) -> None:
-        """End the wait: answers that were not handed out, and further ones, are late."""
+        """End the wait. Unread and further answers count as late."""
         question.close()
         if self._open.get(question.question_id) is question:  # else it was asked again
             del self._open[question.question_id]

@@ -1,4 +1,4 @@
-"""Codecs of typed channels: from a value to the payload that is sent, and back."""
+"""Codecs of typed channels, which convert a value to a payload and back."""
 
 import json as _json
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from .._arguments import checked_payload
 
 T = TypeVar("T")
 JsonValue = dict[str, Any] | list[Any] | str | int | float | bool | None
-"""A value that JSON can write."""
+"""Value that JSON can represent."""
 
 
 class Codec(Protocol[T]):
-    """The form of values of one type on the wire."""
+    """Conversion of values of one type to payloads and back."""
 
     def encode(self, value: T, /) -> bytes:
         """Return the payload of a value."""
@@ -26,7 +26,7 @@ class Codec(Protocol[T]):
 
 
 class Functions:
-    """A codec made of two functions."""
+    """Codec made of two functions."""
 
     def __init__(self, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> None:
         self.encode: Final = encode

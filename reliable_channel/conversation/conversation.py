@@ -1,4 +1,4 @@
-"""The conversation in one open channel: what its verbs know, and how they reach the runtime."""
+"""The conversation in one open channel, and its link to the runtime."""
 
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -17,15 +17,15 @@ from .envelope import UnreadableEnvelope, decode, encode, is_envelope
 from .presence import SIGNS, Presence
 
 ANSWER_KEY: Final = "reliable_channel.answer/"
-"""Prefix of idempotency keys of answers. The asker and the question follow."""
+"""Prefix of the idempotency keys of answers. The ids of the asker and the question follow."""
 EARLIER: Final = 100
-"""Log entries of an earlier run from which participants are remembered."""
+"""Log entries of an earlier run from which participants are restored."""
 NAMED: Final = 5
-"""Participants that an error names."""
+"""Maximum number of participants that an error lists."""
 
 
 class Conversation:
-    """Sees each event of a channel before its readers do, and waits for nothing.
+    """Conversation that sees each event of a channel before its readers do. It never waits.
 
     Args:
         preset: the name of the channel's preset, for errors.
@@ -78,7 +78,7 @@ class Conversation:
         self.asking.close()
 
     async def send(self, payload: bytes, idempotency_key: str | None) -> Request:
-        """Accept a message, unless one was under this key before."""
+        """Accept a message, unless a message was already accepted under this key."""
         self._check_open()
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)

@@ -15,11 +15,11 @@ _BEGINNING: Final = b"\x0d" + MAGIC.to_bytes(4, "little")
 
 
 class UnreadableEnvelope(ReliableChannelError):
-    """A payload begins as an envelope, and this version cannot read it."""
+    """The payload begins as an envelope, but this version cannot read it."""
 
 
 def is_envelope(payload: bytes) -> bool:
-    """Return whether a payload is a question or an answer, of any version."""
+    """Return True if a payload is a question or an answer, of any version."""
     return payload.startswith(_BEGINNING)
 
 

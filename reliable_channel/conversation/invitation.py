@@ -2,8 +2,8 @@
 
     reliable-channel:?v=1&channel_id=ops&content_topic=…&node=http://10.0.0.7:8645&preset=auto
 
-Its parts are arguments of a channel by name. An invitation chooses the network that a program talks
-to and nothing else: no part is evaluated, and none names a file.
+Its parts are arguments of a channel by name. An invitation only chooses the network that a program
+uses. No part is evaluated, and no part names a file.
 """
 
 import re
@@ -31,7 +31,7 @@ SHARED_OPTIONS: Final = (
     "repair_num_response_groups",
     "segmentation",
 )
-"""Options that all participants must have alike, beside the dialect, by flat names."""
+"""Options that must be equal for all participants, in addition to the dialect, by flat names."""
 PARTS: Final = (
     "v",
     "channel_id",
@@ -45,11 +45,11 @@ PARTS: Final = (
 NODE: Final = re.compile(
     r"(https?|waku\+https?|waku\+messaging(\+https)?|enrtree|udp\+multicast|memory)://|libp2p:///|/|enr:"
 )
-"""Addresses on a network. Schemes of plugins may name files."""
+"""URL schemes of addresses that name no file. Schemes of plugins may name files."""
 NETWORK: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)*(?<!\.toml)")
 """Names of networks, without paths of files."""
 KEY: Final = re.compile(r"[a-z0-9-]+:([0-9a-f]{2})+(\.([0-9a-f]{2})*)?")
-"""An encryption with its key in hex, as `SharesKey` gives it."""
+"""Encryption with its key in hex, as `SharesKey` returns it."""
 
 
 def invitation(
@@ -101,7 +101,7 @@ def invitation(
 
 
 def joined(text: str, sender_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a channel that an invitation and its reader give, by flat names.
+    """Return the channel arguments of an invitation and its reader, by flat names.
 
     Raises:
         ValueError: as `join_arguments`, or the channel is encrypted and there is no key.
@@ -115,7 +115,7 @@ def joined(text: str, sender_id: str, arguments: Mapping[str, Any]) -> dict[str,
 
 
 def join_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a channel in an invitation. `encrypted` means that a key is needed.
+    """Return the channel arguments of an invitation. `encrypted` means that a key is needed.
 
     Raises:
         ValueError: the text is not an invitation, or has a part that is unknown, twice there or

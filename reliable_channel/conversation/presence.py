@@ -1,4 +1,4 @@
-"""Participants that were heard, and when: a record of signs, not a list of members.
+"""Participants that were heard, and when. It is a record of signs, not a list of members.
 
 The threshold for silence follows the sync schedule. An idle channel carries about one sync message
 an interval, of any of its N participants. So each participant is heard every N intervals on
@@ -25,7 +25,7 @@ ROUNDS: Final = 7
 PARTICIPANTS_LIMIT: Final = 1_000
 """Maximum number of remembered participants. The longest silent one is evicted."""
 EARLIEST_MS: Final = 1_600_000_000_000
-"""A smaller Lamport timestamp is no time: its sender counts from 0."""
+"""Smallest Lamport timestamp (ms) that is a time. The sender of a smaller one counts from 0."""
 Sign = Literal["message", "ephemeral", "sync", "repair_request", "reconciliation"]
 SIGNS: Final[dict[type, Sign]] = {
     MessageReceived: "message",
@@ -38,11 +38,11 @@ SIGNS: Final[dict[type, Sign]] = {
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """Another participant, as this one heard it."""
+    """Another participant, with its last sign of life."""
 
     sender_id: str
     last_heard_ms: int
-    """Wall-clock time (ms since 1970). A message counts from when it was sent."""
+    """Wall-clock time of the last sign (ms since 1970). For a message, the time of sending."""
     heard_by: Sign
     """Kind of the last sign."""
     is_silent: bool
@@ -73,7 +73,7 @@ class Presence:
         self._changed = Notifier()
 
     def participants(self) -> tuple[Participant, ...]:
-        """Return the participants, the one heard last first."""
+        """Return the participants, most recently heard first."""
         return tuple(sorted(self._heard.values(), key=lambda one: -one.last_heard_ms))
 
     @property
@@ -88,7 +88,8 @@ class Presence:
             self.heard(event.sender_id, sign, heard_ms, now_ms)
 
     def heard(self, sender_id: str, sign: Sign, heard_ms: int, now_ms: int) -> None:
-        """Note that a participant was heard. A `heard_ms` before 2020 counts as now."""
+        """Note that a participant was heard. A `heard_ms` before 2020 is replaced by the current
+        time."""
         if sender_id == self._sender_id:
             return
         heard_ms = min(heard_ms, now_ms) if heard_ms >= EARLIEST_MS else now_ms

@@ -1,4 +1,4 @@
-"""Methods of a channel for values of one type. A channel itself is one of bytes."""
+"""Methods of a channel for values of one type. A plain channel is a channel of bytes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
@@ -28,7 +28,7 @@ class Message(Generic[T]):
     content: T
     """Payload, decoded by the codec of a typed channel."""
     event: MessageReceived = field(repr=False)
-    """The event that delivered it: its place in the log, and what is missing before it."""
+    """Event that delivered it, with its place in the log and its missing dependencies."""
 
     @property
     def message_id(self) -> str:
@@ -78,13 +78,13 @@ class Question(Message[T]):
 
 @dataclass(frozen=True)
 class View(Generic[T]):
-    """A conversation through a codec."""
+    """Conversation that uses a codec."""
 
     conversation: Conversation
     codec: Codec[T]
 
     def decoded(self, event: MessageReceived, payload: bytes) -> list[T]:
-        """Return the value in a payload, or none and emit that."""
+        """Return the value in a payload. If it cannot be decoded, emit that and return None."""
         try:
             return [self.codec.decode(payload)]
         except Exception as error:  # any failure of a given codec is one of the payload
@@ -96,8 +96,8 @@ class View(Generic[T]):
 class Reader(AsyncIterator[ItemT], ABC):
     """Messages, questions or answers in their order, until the channel or the reader is closed.
 
-    Iterate over it with `async for`. In `async with`, it is closed at the end of the block, also
-    where the loop was left earlier.
+    Iterate over it with `async for`. The end of an `async with` block closes it, even if you left
+    the loop early.
     """
 
     def __aiter__(self) -> Self:
@@ -190,7 +190,7 @@ class Answers(Reader[Answer[T]], Generic[T]):
             await question.arrived.wait(left_s)
 
     async def aclose(self) -> None:
-        """End the wait: further answers are late."""
+        """End the wait. Further answers are late."""
         if self._question is not None:
             self._view.conversation.asking.close_question(self._question)
 
@@ -220,9 +220,9 @@ class Answers(Reader[Answer[T]], Generic[T]):
 class TypedChannel(Generic[T]):
     """Channel whose payloads are values of one type.  `ReliableChannel.typed` makes it.
 
-    The wire has what the codec makes, without an envelope, so that other implementations read it.
-    Participants use one type for a channel: what the codec cannot decode is a
-    `MessageUndecodable` that names its sender.
+    Payloads are exactly what the codec makes, without an envelope, so that other implementations
+    can read them. All participants must use one type. If the codec cannot decode a message,
+    `MessageUndecodable` names its sender.
     """
 
     def __init__(self, opened: Callable[[], Conversation], codec: Codec[T]) -> None:
@@ -274,9 +274,9 @@ class TypedChannel(Generic[T]):
             async for message in channel.messages():
                 print(message.sender_id, message.content)
 
-        It reads `events()` and skips all but messages, and questions and answers. With `state`,
-        asking for the next message confirms the one before and what was skipped. A question stays
-        unconfirmed until its reader answers it.
+        It reads `events()` and skips everything except messages, questions and answers. With
+        `state`, asking for the next message confirms the previous one and the skipped events. A
+        question stays unconfirmed until its reader answers it.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -291,9 +291,9 @@ class TypedChannel(Generic[T]):
             answer = await channel.ask(b"what time is it?", within_s=5)
             print(answer.sender_id, answer.content)
 
-        Other answers come as `AnswerLate`. A program that may be killed gives an
-        `idempotency_key`: with `state`, asking again under it sends nothing, and finds an answer
-        that came in between.
+        Other answers come as `AnswerLate`. If the program may be killed, set `idempotency_key`.
+        With `state`, a repeated question under the same key is not sent again. It returns an answer
+        that arrived in between.
 
         Raises:
             NoAnswer: no participant answered in time. The text says what was missing.
@@ -310,8 +310,8 @@ class TypedChannel(Generic[T]):
             async for answer in channel.ask_all(b"how many jobs?", within_s=5):
                 ...
 
-        Each participant's first answer comes, the fastest first. The question is sent when the
-        iteration begins. Leave the loop where there are enough.
+        It yields each participant's first answer, the fastest first. The question is sent when the
+        iteration begins. Leave the loop when you have enough.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -342,7 +342,7 @@ class TypedChannel(Generic[T]):
             await orders.send(Order(table=7, dish="soup"))
 
         `reliable_channel.conversation.json` makes a codec of JSON values, pydantic models and
-        msgspec types. Another codec has `encode` and `decode`.
+        msgspec types. Any object with `encode` and `decode` is a codec.
         """
         return TypedChannel(self._conversing, codec)
 

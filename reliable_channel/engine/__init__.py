@@ -1,1 +1,2 @@
-"""One participant whole, sans-I/O: everything between `send` and the transport, and back."""
+"""The engine of one participant, without I/O: everything between `send` and the transport, in both
+directions."""

@@ -1,4 +1,4 @@
-"""The log as the core may see it: what is written, and what is about to be."""
+"""The log as the core sees it: written entries, and entries that wait for the writer."""
 
 from collections.abc import Iterator
 from heapq import merge
@@ -10,10 +10,10 @@ from ..sds.log.entry import LogEntry
 
 
 class ArchiveOverlay:
-    """An archive that also finds what was handed to the writer and is not written yet.
+    """Archive that also finds entries that were passed to the writer but are not written yet.
 
-    `add` and `remove` come from the thread of the channel, as do look-ups. A look-up that fails
-    finds nothing, since the core cannot do without an answer; `failure` says why.
+    `add`, `remove` and look-ups run in the thread of the channel. A failed look-up finds nothing,
+    because the core needs an answer. `failure` then has the reason.
     """
 
     def __init__(self, written: Archive) -> None:
@@ -27,7 +27,7 @@ class ArchiveOverlay:
         return len(self._unwritten)
 
     def add(self, changes: Changes) -> None:
-        """These changes go to the writer."""
+        """Add changes that were passed to the writer."""
         for message_id in changes.removed:
             self._removed.add(message_id)
             self._unwritten.pop(message_id, None)
@@ -42,17 +42,17 @@ class ArchiveOverlay:
             self._unwritten.pop(message_id, None)
 
     def give_up(self, message_id: str) -> None:
-        """An entry will not be written."""
+        """Remove an entry that will not be written."""
         self._unwritten.pop(message_id, None)
 
     def get(self, message_id: str) -> LogEntry | None:
-        """The entry of an id, or None."""
+        """Return the entry of an id, or None."""
         if (row := self._unwritten.get(message_id)) is not None:
             return LogEntry(*row)
         return None if message_id in self._removed else self._find(message_id)
 
     def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
-        """The entries from `start` up to and without `end`, in log order."""
+        """Return the entries from `start` up to but not including `end`, in log order."""
         last: LogKey | None = None
         for entry in merge(self._read(start, end), self._within(start, end), key=_key):
             if entry.key != last and self._is_there(entry):
@@ -70,7 +70,7 @@ class ArchiveOverlay:
             return len(unwritten)
 
     def close(self) -> None:
-        """Close what is written for reading."""
+        """Close the connection that reads written entries."""
         self._written.close()
 
     def _find(self, message_id: str) -> LogEntry | None:

@@ -1,10 +1,11 @@
-"""Waits between attempts that fail."""
+"""Pauses between failing attempts."""
 
 from collections.abc import Callable
 
 
 class Backoff:
-    """Exponential with jitter: each wait lies between half and all of a doubling bound."""
+    """Exponential backoff with jitter. Each pause lies between half of a doubling limit and the
+    whole limit."""
 
     def __init__(
         self, random: Callable[[], float], *, first_ms: int = 200, max_ms: int = 10_000
@@ -15,11 +16,11 @@ class Backoff:
         self._bound_ms = first_ms
 
     def next_s(self) -> float:
-        """The next wait, in seconds."""
+        """Return the next pause (s)."""
         bound_ms = self._bound_ms
         self._bound_ms = min(2 * bound_ms, self._max_ms)
         return bound_ms * (0.5 + self._random() / 2) / 1000
 
     def reset(self) -> None:
-        """Begin anew after a success."""
+        """Start over after a success."""
         self._bound_ms = self._first_ms

@@ -1,8 +1,8 @@
-"""Whether Store has what was sent, and has what did not come.
+"""Comparison with Store: own messages that it lacks, and missed messages that it has.
 
-A subscription that died is as quiet as a network without traffic; only Store shows the
-difference (LIP 172, P2P reliability: one query by content topic serves both). Ephemeral messages
-are not stored, and not expected there.
+A dead subscription is as quiet as a network without traffic, and only Store shows the difference.
+One query by content topic serves both purposes (LIP 172, P2P reliability). Ephemeral messages are
+not stored, so they are not expected there.
 """
 
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from ..sds.recent_set import RecentSet
 from .sync_core import Arrival, Outcome
 
 SKEW_MS: Final = 30_000
-"""What clocks may differ: Store orders by the sender's time."""
+"""Possible difference between clocks, because Store orders messages by the sender's time."""
 LOOKS: Final = 2
-"""Looks in which a message must be absent before it counts as not stored."""
+"""Number of queries in which a message must be absent before it counts as not stored."""
 AWAITED_LIMIT: Final = 10_000
-"""Own messages that are looked for in Store; the oldest are dropped beyond."""
+"""Maximum number of own messages to look for in Store. The oldest are dropped."""
 RECENT_LIMIT: Final = 20_000
-"""Hashes of own messages, and of others' that came live."""
+"""Maximum number of remembered hashes of own messages, and of received live messages."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class _Awaited:
 
 
 class Confirmation:
-    """What is remembered from one look into Store to the next."""
+    """State between two confirmation queries to Store."""
 
     def __init__(self, *, interval_ms: int, now_ms: int) -> None:
         self.interval_ms: Final = interval_ms
@@ -48,7 +48,7 @@ class Confirmation:
         self._heard = self._heard_before = 0
 
     def dispatched(self, outgoing: Outgoing, message_hash: bytes, timestamp_ns: int) -> None:
-        """A message is out; from now on Store should have it."""
+        """Note a sent message, which Store should have from now on."""
         self._own.add(message_hash)
         message_id = outgoing.message_id
         if outgoing.kind is OutgoingKind.CONTENT and self.interval_ms:
@@ -67,8 +67,8 @@ class Confirmation:
         return message_hash in self._own
 
     def came_live(self, message_hash: bytes, arrival: Arrival) -> bool:
-        """A message came by itself; return whether it shows that the subscription lives. Our own
-        do not: a node that is cut off echoes them."""
+        """Note a live message. Return True if it shows that the subscription works. Own messages do
+        not show it, because a node that is cut off echoes them."""
         if message_hash in self._own:
             return False
         self._came.add(message_hash)
@@ -77,19 +77,20 @@ class Confirmation:
         return is_others
 
     def look_from_ms(self, now_ms: int) -> int:
-        """From when on to look."""
+        """Return the start time of the next query."""
         return max(now_ms - LOOKS * self.interval_ms - SKEW_MS, self._opened_ms)
 
     def stored(self, message_hash: bytes) -> str | None:
-        """Store has this; return which own message it is, the first time."""
+        """Note that Store has a message. Return the own message that this confirms, the first
+        time."""
         message_id = self._message_ids.get(message_hash)
         if message_id is not None:
             self.forget(message_id)
         return message_id
 
     def absent(self, reached_ns: int) -> Iterator[str]:
-        """Own messages that Store lacks after enough looks, the last of which went through what was
-        stamped up to `reached_ns`. Call `forget` for those that are not sent again."""
+        """Return own messages that Store lacks after enough queries. The last query covered
+        messages stamped up to `reached_ns`. Call `forget` for messages that are not sent again."""
         for message_id, awaited in list(self._awaited.items()):
             if awaited.newest_ns <= reached_ns:
                 awaited.looks += 1
@@ -98,15 +99,15 @@ class Confirmation:
                     yield message_id
 
     def knows(self, message_hash: bytes) -> bool:
-        """Return True if this is an own message, or came by itself."""
+        """Return True if this is an own message, or arrived live."""
         return message_hash in self._own or message_hash in self._came
 
     def heard_anything(self) -> bool:
-        """Return True if anything of others came by itself since the last call."""
+        """Return True if a message of others arrived live since the last call."""
         heard, self._heard_before = self._heard - self._heard_before, self._heard
         return heard > 0
 
     def forget(self, message_id: str) -> None:
-        """Look for an own message no more."""
+        """Stop looking for an own message."""
         for message_hash in self._awaited.pop(message_id).hashes:
             del self._message_ids[message_hash]

@@ -1,7 +1,7 @@
-"""The turns of an engine: one input, then all that follows from it, in one order.
+"""Driver of an engine: one input, then all its consequences, in one order.
 
-A channel drives its engine with this class, and so does a simulation. Each adds how it shows
-events, how it wakes its tasks, and how it keeps time.
+A channel drives its engine with this class, and so does a simulation. Each of them adds how events
+are shown, tasks are woken, and time is kept.
 """
 
 from abc import ABC, abstractmethod
@@ -19,14 +19,14 @@ from .sync_core import Arrival
 from .translation import EncryptedDelivery
 
 M = TypeVar("M")
-"""A message of the transport, as it arrived."""
+"""Message of the transport, as it arrived."""
 
 
 class Driver(ABC, Generic[M]):
-    """Hands an engine its inputs, and lets out what is due after each.
+    """Driver that passes inputs to an engine and executes the consequences of each.
 
-    No method waits, so that a step is whole between two awaits of any task, and between two moments
-    of a simulation.
+    No method waits. A step is therefore complete between two awaits of any task, and between two
+    moments of a simulation.
     """
 
     def __init__(self, engine: Engine, now_ns: Callable[[], int]) -> None:
@@ -34,7 +34,7 @@ class Driver(ABC, Generic[M]):
         self.now_ns = now_ns
 
     def now_ms(self) -> int:
-        """Return the time in milliseconds."""
+        """Return the current time (ms)."""
         return self.now_ns() // 1_000_000
 
     # -- from the application ----------------------------------------------------------------------
@@ -42,7 +42,7 @@ class Driver(ABC, Generic[M]):
     def send(
         self, payload: bytes, segments: Sequence[bytes], idempotency_key: str | None = None
     ) -> Accepted:
-        """Accept a message; `segments` is what `Engine.split` made of the payload."""
+        """Accept a message. `segments` is the result of `Engine.split` for the payload."""
         now_ns = self.now_ns()
         accepted, step = self.engine.send(segments, now_ns, idempotency_key)
         self.note_sent(payload, accepted)
@@ -50,28 +50,28 @@ class Driver(ABC, Generic[M]):
         return accepted
 
     def send_ephemeral(self, content: bytes) -> str:
-        """Accept an ephemeral message; return its id."""
+        """Accept an ephemeral message. Return its id."""
         now_ns = self.now_ns()
         message_id, step = self.engine.send_ephemeral(content, now_ns)
         self.end(step, now_ns // 1_000_000)
         return message_id
 
     def cancel(self, message_ids: Sequence[str]) -> bool:
-        """Stop publishing and retrying a request; return True if it was pending."""
+        """Stop publishing and retrying a request. Return True if it was pending."""
         now_ms = self.now_ms()
         was_pending, step = self.engine.cancel(message_ids, now_ms)
         self.end(step, now_ms)
         return was_pending
 
     def confirm(self, event: AnyEvent) -> None:
-        """The application has handled an event."""
+        """Note that the application has handled an event."""
         now_ms = self.now_ms()
         if (step := self.engine.confirm(event, now_ms)) is not None:
             self.note_confirmed(event)
             self.end(step, now_ms)
 
     def emit(self, event: AnyEvent) -> None:
-        """Emit an event of the owner, after those that wait to be written."""
+        """Emit an event of the owner, after the events that wait to be written."""
         now_ms = self.now_ms()
         self.end(self.engine.emit(event, now_ms), now_ms)
 
@@ -86,7 +86,7 @@ class Driver(ABC, Generic[M]):
         timestamp_ns: int,
         from_store: bool,
     ) -> Arrival:
-        """Take a message that arrived; `data` is its payload, decrypted."""
+        """Receive a message of the transport. `data` is its decrypted payload."""
         now_ms = self.now_ms()
         arrival, step = self.engine.receive(
             data,
@@ -100,50 +100,50 @@ class Driver(ABC, Generic[M]):
         return arrival
 
     def decrypted(self, delivery: EncryptedDelivery, content: bytes) -> None:
-        """The content of a delivered message is decrypted."""
+        """Add the decrypted content of a delivered message."""
         now_ms = self.now_ms()
         self.end(self.engine.decrypted(delivery, content, now_ms), now_ms)
 
     def undecryptable(self, delivery: EncryptedDelivery, reason: str) -> None:
-        """The content of a delivered message cannot be decrypted."""
+        """Note that the content of a delivered message cannot be decrypted."""
         now_ms = self.now_ms()
         self.end(self.engine.undecryptable(delivery, reason, now_ms), now_ms)
 
     def in_store(self, message_hashes: Iterable[bytes]) -> None:
-        """Store was seen to have these messages."""
+        """Note that Store has these messages."""
         now_ms = self.now_ms()
         self.end(self.engine.in_store(message_hashes, now_ms), now_ms)
 
     def store_checked(self, reached_ns: int) -> None:
-        """A look for own messages went through what was stamped up to `reached_ns`."""
+        """Note that a confirmation query covered messages stamped up to `reached_ns`."""
         now_ms = self.now_ms()
         self.end(self.engine.store_checked(reached_ns, now_ms), now_ms)
 
     # -- to the transport --------------------------------------------------------------------------
 
     def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int) -> None:
-        """The transport took a message."""
+        """Note that the transport accepted a message."""
         now_ms = self.now_ms()
         self.end(self.engine.dispatched(item, message_hash, timestamp_ns, now_ms), now_ms)
 
     def refused(self, outgoing: Outgoing, reason: str) -> None:
-        """A message will never go out."""
+        """Note that a message will never be sent."""
         now_ms = self.now_ms()
         self.end(self.engine.refused(outgoing, reason, now_ms), now_ms)
 
     # -- turns -------------------------------------------------------------------------------------
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do all that is due."""
+        """Do everything that is due."""
         self.end(self.engine.on_deadline(now_ms), now_ms)
 
     def finish(self) -> None:
-        """End a step of what no input did: messages were taken, or Store was asked."""
+        """End a step without an input, after messages were taken or Store was queried."""
         now_ms = self.now_ms()
         self.end(self.engine.step(now_ms), now_ms)
 
     def end(self, step: Step, now_ms: int) -> None:
-        """Show what is due, wake what has something to do, plan the next deadline."""
+        """Show due events, wake tasks that have work, and plan the next deadline."""
         if step.is_due:
             self.release((step,), now_ms)
         for wake in step.wakes:
@@ -152,7 +152,7 @@ class Driver(ABC, Generic[M]):
             self.ring_at(step.due_ms, now_ms)
 
     def release(self, steps: Iterable[Step], now_ms: int) -> None:
-        """Show the events of steps that are due, and have their messages sent."""
+        """Show the events of due steps, and release their messages."""
         for step in steps:
             for event in step.events:
                 self.show(event, now_ms)
@@ -167,20 +167,20 @@ class Driver(ABC, Generic[M]):
 
     @abstractmethod
     def wake(self, wake: Wake) -> None:
-        """Wake a task."""
+        """Wake a task of the channel."""
 
     @abstractmethod
     def ring_at(self, due_ms: int, now_ms: int) -> None:
-        """See that `on_deadline` is called at `due_ms`."""
+        """Schedule a call of `on_deadline` at `due_ms`."""
 
     def note_sent(self, payload: bytes, accepted: Accepted) -> None:
-        """A message was accepted, and nothing of its step is shown yet."""
+        """Observe an accepted message, before any event of its step is shown."""
 
     def note_confirmed(self, event: AnyEvent) -> None:
-        """An event was confirmed, and nothing of its step is shown yet."""
+        """Observe a confirmed event, before any event of its step is shown."""
 
     @abstractmethod
     def note_received(
         self, data: bytes, arrived: M, arrival: Arrival, now_ms: int, *, from_store: bool
     ) -> None:
-        """A message was received, and nothing of its step is shown yet."""
+        """Observe a received message, before any event of its step is shown."""

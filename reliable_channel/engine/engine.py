@@ -1,8 +1,8 @@
 """One participant of a channel, between its application and its transport.
 
-Each input takes the time and returns its step. The owner emits the events of a step that is due,
-wakes the tasks that it names, and broadcasts what `take` hands out. With state, a step is due once
-it is written: the owner writes what `begin_write` hands out and reports with `end_write`.
+Each input takes the time and returns its step. The owner emits the events of a due step, wakes the
+tasks in it, and broadcasts the messages of `take`. With state, a step is due when it is written.
+The owner writes the result of `begin_write` and reports the end with `end_write`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,16 +57,16 @@ LAST_LOOK: Final = "last_look_ms"
 BUDGET_EPOCH: Final = "rate_limit_epoch_index"
 BUDGET_SPENT: Final = "rate_limit_messages"
 RESTART_MARGIN_MS: Final = 600_000
-"""Overlap of the catch-up query after a restart: covers messages that were stored late, or stamped
-by a slow clock."""
+"""Overlap of the catch-up query after a restart. It covers messages that were stored late, or
+stamped by a slow clock."""
 CANCELLED_REMEMBERED: Final = 10_000
-"""Ids of cancelled messages that are still to be taken out of the outbox."""
+"""Maximum number of ids of cancelled messages that are still to be removed from the outbox."""
 JOINING_MS: Final = 60_000
-"""How long a newcomer assumes that unknown references predate its join: two rounds of sync
-messages, in which the history of each participant is heard."""
+"""Time in which a newcomer assumes that unknown references predate its join. In two rounds of sync
+messages it hears the history of each participant."""
 CANCELLED: Final = "the application cancelled it"
 HANDLED_HASHES: Final = 20_000
-"""Hashes that are remembered, so that a message that Store gives again costs a look-up."""
+"""Number of remembered hashes, so that a repeated message of Store costs only a look-up."""
 _FINAL: Final = (Outcome.DELIVERED, Outcome.DUPLICATE, Outcome.OWN, Outcome.UNWANTED)
 """Outcomes that do not change; a parked message may be evicted and come again."""
 _NEW: Final = (Outcome.DELIVERED, Outcome.PARKED)
@@ -80,27 +80,28 @@ _REFUSED_FOREVER: Final = (
 )
 """Refusals that the same bytes will meet again: reported once, however often Store gives them."""
 REORDERED_MS: Final = 200
-"""A message that was missing for less came late by itself; it was not repaired."""
+"""Time up to which a missing message counts as late instead of repaired."""
 _SENT_TWICE: Final = (OutgoingKind.CONTENT, OutgoingKind.RETRY)
 NO_RETRY: Final = (OutgoingKind.CONTROL, OutgoingKind.EPHEMERAL)
-"""Not tried again. A sync is, until a newer one takes its place: through a node that takes few
-messages a second, the first attempt seldom is the one that gets through."""
+"""Kinds that are not tried again after a failure. A sync message is tried until a newer one
+replaces it. Through a slow node the first attempt rarely succeeds."""
 
 
 class RandomSource(Protocol):
-    """Where random choices come from, such as a `random.Random`."""
+    """Source of random choices, such as a `random.Random`."""
 
     def random(self) -> float:
-        """A number from 0 up to 1."""
+        """Return a number from 0 up to but not including 1."""
         ...
 
     def getrandbits(self, k: int, /) -> int:
-        """A whole number of `k` bits."""
+        """Return a whole number of `k` bits."""
         ...
 
 
 class Engine:
-    """Everything between `send` and the transport, and back; no method waits or reads a clock.
+    """Everything between `send` and the transport, in both directions. No method waits or reads a
+    clock.
 
     Args:
         core: the sync protocol, made with the same `recorder`.
@@ -192,9 +193,10 @@ class Engine:
     # -- the beginning -----------------------------------------------------------------------------
 
     def begin(self, saved: Saved | None, now_ms: int) -> int:
-        """Go on as before a restart, or join the conversation; return from when (ms) to listen.
+        """Continue as before a restart, or join the conversation. Return the time (ms) from which
+        to listen.
 
-        Call `step` next, and then iterate over `redeliver` if there was a restart.
+        Call `step` next. After a restart, then iterate over `redeliver`.
         """
         window_start_ms = now_ms - self._options.query_on_connect_window_ms
         if saved is not None:
@@ -222,7 +224,7 @@ class Engine:
         return max(window_start_ms, wanted_from_ms)
 
     def redeliver(self, now_ms: int) -> Iterator[Step]:
-        """Emit again what was not confirmed before a restart, a step for each."""
+        """Emit again the events that were not confirmed before a restart, one step each."""
         for events in self._translation.again(self.core.log, now_ms):
             self._events += events
             yield self.step(now_ms)
@@ -230,7 +232,7 @@ class Engine:
     # -- from the application ----------------------------------------------------------------------
 
     def split(self, payload: bytes) -> list[bytes]:
-        """Cut a payload into the contents of as many messages as it takes, if there is room."""
+        """Cut a payload into contents of messages, if there is room for them."""
         segments = self.segmentation.split(payload)
         messages = len(segments)
         if messages > 1 and messages > self.core.capacity_left:
@@ -242,7 +244,7 @@ class Engine:
         return segments
 
     def check_writable(self) -> None:
-        """See that what is accepted now can be written.
+        """Check that a message accepted now can be written.
 
         Raises:
             StateUnavailable, StateCorrupt: it cannot.
@@ -252,15 +254,15 @@ class Engine:
             raise _refusal(failure)
 
     def accepted_before(self, idempotency_key: str | None) -> Accepted | None:
-        """What was accepted under this key already."""
+        """Return the request that was already accepted under this key."""
         return None if idempotency_key is None else self._idempotency.get(idempotency_key)
 
     def send(
         self, segments: Sequence[bytes], now_ns: int, idempotency_key: str | None = None
     ) -> tuple[Accepted, Step]:
-        """Accept a message, unless one was under this key.
+        """Accept a message, unless a message was already accepted under this key.
 
-        `segments` are what `split` made of it; `check_writable` comes before.
+        `segments` is the result of `split`. Call `check_writable` first.
         """
         now_ms = now_ns // 1_000_000
         if idempotency_key is not None and (accepted := self._idempotency.get(idempotency_key)):
@@ -282,7 +284,7 @@ class Engine:
         return accepted, self.step(now_ms, accepted if self._can_withdraw else None)
 
     def send_ephemeral(self, content: bytes, now_ns: int) -> tuple[str, Step]:
-        """Accept an ephemeral message, or drop it with an event where the budget runs short."""
+        """Accept an ephemeral message, or drop it with an event if the budget is almost spent."""
         now_ms = now_ns // 1_000_000
         message_id = self.core.send_ephemeral(content, now_ms, timestamp_ns=now_ns)
         refusal = None if self.limit is None else self.limit.refuses_ephemeral(now_ms)
@@ -292,9 +294,9 @@ class Engine:
         return message_id, self.step(now_ms)
 
     def cancel(self, message_ids: Sequence[str], now_ms: int) -> tuple[bool, Step]:
-        """Stop publishing and retrying a request; return True if it was pending.
+        """Stop publishing and retrying a request. Return True if it was pending.
 
-        Its messages stay in the log: later ones refer to them.
+        Its messages stay in the log, because later messages refer to them.
         """
         pending = [message_id for message_id in message_ids if message_id in self._requests]
         for message_id in pending:
@@ -305,13 +307,13 @@ class Engine:
         return bool(pending), self.step(now_ms)
 
     def confirm(self, event: AnyEvent, now_ms: int) -> Step | None:
-        """The application has handled an event; return None if that changes nothing."""
+        """Note that the application has handled an event. Return None if this changes nothing."""
         if self._pending_events is None or not self._pending_events.confirm(event):
             return None
         return self.step(now_ms)
 
     def emit(self, event: AnyEvent, now_ms: int) -> Step:
-        """Emit an event of the runtime's own, in its turn."""
+        """Emit an event of the runtime in its turn."""
         self._events.append(event)
         return self.step(now_ms)
 
@@ -326,9 +328,10 @@ class Engine:
         timestamp_ns: int,
         from_store: bool = False,
     ) -> tuple[Arrival, Step]:
-        """Take a message from the transport or from Store, decrypted.
+        """Receive a decrypted message of the transport or of Store.
 
-        Ask `was_handled` before, and for what came by itself `is_echo`: most repetitions end there.
+        Call `was_handled` first, and `is_echo` for live messages, because they filter most
+        repetitions.
         """
         arrival = self.core.receive(
             data, now_ms, retrieval_hint=message_hash, sent_at_ns=timestamp_ns
@@ -348,13 +351,13 @@ class Engine:
         return arrival, self.step(now_ms)
 
     def was_handled(self, message_hash: bytes) -> bool:
-        """Return True if nothing new can come under this hash."""
+        """Return True if a message with this hash brings nothing new."""
         return message_hash in self._handled
 
     def is_echo(self, message_hash: bytes) -> bool:
-        """Return True if a message is an own one that came back for the first time; it is counted.
+        """Return True if an own message came back for the first time, and count it.
 
-        It brings nothing new, so it need not be decrypted and read. A journal has it all the same.
+        It need not be decrypted or read. A journal records it in any case.
         """
         if self._notes_log or not self.confirmation.is_own(message_hash):
             return False
@@ -364,12 +367,12 @@ class Engine:
         return True
 
     def decrypted(self, to_decrypt: EncryptedDelivery, content: bytes, now_ms: int) -> Step:
-        """The content of a delivered message is decrypted."""
+        """Add the decrypted content of a delivered message."""
         self._events += self._translation.decrypted(to_decrypt, content, now_ms)
         return self.step(now_ms)
 
     def undecryptable(self, to_decrypt: EncryptedDelivery, reason: str, now_ms: int) -> Step:
-        """The content of a delivered message cannot be decrypted."""
+        """Note that the content of a delivered message cannot be decrypted."""
         rejected = MessageRejected(
             RejectionReason.UNDECRYPTABLE,
             reason,
@@ -380,17 +383,17 @@ class Engine:
         return self.step(now_ms)
 
     def listened(self, at_ms: int) -> None:
-        """The transport was listened to. Written with the next step: a quiet channel writes
-        nothing."""
+        """Note that the transport was listened to until now. It is written with the next step,
+        because a quiet channel writes nothing."""
         if self._recorder.records:
             self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
 
     def is_known(self, message_hash: bytes) -> bool:
-        """Return True if a message in Store is own, came by itself, or was handled."""
+        """Return True if a message in Store is own, arrived live, or was handled."""
         return self.confirmation.knows(message_hash) or message_hash in self._handled
 
     def in_store(self, message_hashes: Iterable[bytes], now_ms: int) -> Step:
-        """Store was seen to have these messages."""
+        """Note that Store has these messages."""
         for message_hash in message_hashes:
             if (message_id := self.confirmation.stored(message_hash)) is not None:
                 self.counters.confirmed += 1
@@ -398,8 +401,8 @@ class Engine:
         return self.step(now_ms)
 
     def store_checked(self, reached_ns: int, now_ms: int) -> Step:
-        """A look for own messages went through what was stamped up to `reached_ns`: send again
-        those that were absent often enough and are unacknowledged."""
+        """Note that a confirmation query covered messages stamped up to `reached_ns`. Send
+        unacknowledged own messages again that were absent often enough."""
         for message_id in self.confirmation.absent(reached_ns):
             if not self.core.resend_early(message_id, now_ms):
                 self.confirmation.forget(message_id)
@@ -408,10 +411,10 @@ class Engine:
     # -- to the transport --------------------------------------------------------------------------
 
     def take(self, now_ms: int) -> Item | None:
-        """The next message that may go out now, counted in the budget.
+        """Return the next message that may be sent now, and count it in the budget.
 
-        `dispatched`, `failed` or `refused` must follow. None where nothing waits, or not before
-        `sends_at_ms`.
+        Call `dispatched`, `failed` or `refused` afterwards. Return None if no message waits, or
+        none may be sent before `sends_at_ms`.
         """
         while self.outbox.queued and (outgoing := self.outbox.first) is not None:
             if self._is_obsolete(outgoing) or (outgoing.is_redundant and self._is_too_much(now_ms)):
@@ -427,14 +430,14 @@ class Engine:
         return None
 
     def sends_at_ms(self, now_ms: int) -> int | None:
-        """When waiting messages may go out though the budget is spent now; None where nothing
-        waits."""
+        """Return the time at which waiting messages may be sent, if the budget is spent now. Return
+        None if no message waits."""
         if self.limit is None or self.outbox.first is None:
             return None
         return self.limit.epoch_ends_at_ms(now_ms)
 
     def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int, now_ms: int) -> Step:
-        """The transport took a message that `take` returned."""
+        """Note that the transport accepted a message of `take`."""
         if self.limit is not None:
             self._count_epoch(now_ms)
         self.outbox.done()
@@ -448,7 +451,7 @@ class Engine:
         return self.step(now_ms)
 
     def failed(self, item: Item, now_ms: int) -> bool:
-        """The transport is away; return whether the message waits to go out after all."""
+        """Note that the transport is away. Return True if the message waits to be sent later."""
         self._count_epoch(now_ms)
         if item.outgoing.kind in NO_RETRY:
             self.outbox.done()
@@ -457,7 +460,7 @@ class Engine:
         return True
 
     def refused(self, outgoing: Outgoing, reason: str, now_ms: int) -> Step:
-        """A message will never go out."""
+        """Note that a message will never be sent."""
         if outgoing.kind in _SENT_TWICE:
             self._message_traces.refused(outgoing.message_id, reason)
             self.core.abandon(outgoing.message_id)
@@ -465,30 +468,32 @@ class Engine:
         return self.step(now_ms)
 
     def sds_statistics(self) -> SdsStatistics:
-        """The statistics of the core, with the own messages that it was spared."""
+        """Return the statistics of the core, including own messages that it did not receive
+        again."""
         statistics = self.core.statistics()
         statistics.counters.own_echoes += self._echoes
         return statistics
 
     def explain(self, message_id: str, now_ms: int) -> Explanation:
-        """What became of a message, and why it was late."""
+        """Return the history of a message and the reason for its delay."""
         return self._message_traces.explain(message_id, self.core.log.get(message_id), now_ms)
 
     def explain_budget(self, now_ms: int) -> Budget:
-        """What the rate limit lets out, what waits, and when that goes."""
+        """Return the state of the rate limit: the remaining budget, waiting messages, and the end
+        of the epoch."""
         waiting = self.outbox.waiting()
         return no_budget(waiting) if self.limit is None else self.limit.explain(waiting, now_ms)
 
     # -- time --------------------------------------------------------------------------------------
 
     def on_deadline(self, now_ms: int) -> Step:
-        """Do all that is due."""
+        """Do everything that is due."""
         self.core.on_deadline(now_ms)
         self._events += self._translation.on_deadline(now_ms)
         return self.step(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` must be called next."""
+        """Return the time of the next call of `on_deadline`."""
         core_ms, own_ms = self.core.next_deadline_ms(), self.agenda.next_ms
         if core_ms is None or own_ms is None:
             return own_ms if core_ms is None else core_ms
@@ -497,10 +502,11 @@ class Engine:
     # -- steps -------------------------------------------------------------------------------------
 
     def step(self, now_ms: int, accepted: Accepted | None = None) -> Step:
-        """End a step, as every input does. Call it after `take`, and after a query of Store.
+        """End a step. Every input does it. Call it after `take` and after a query of Store.
 
-        If the step `is_due`, emit its events and wake the sending task; else `end_write` returns it
-        later. In any case wake what it names, and call `on_deadline` at its time.
+        If the step `is_due`, emit its events and wake the sending task. Otherwise `end_write`
+        returns it later. In both cases wake the tasks that it names, and call `on_deadline` at its
+        time.
         """
         core, events, unwritten = self.core, self._events, self.unwritten
         self._repairs.step(now_ms)
@@ -534,14 +540,16 @@ class Engine:
         return step
 
     def begin_write(self, now_ms: int, *, at_once: bool = False) -> Changes | None:
-        """What to write in one transaction, or None; `end_write` must follow in any case."""
+        """Return the data to write in one transaction, or None. Call `end_write` afterwards in any
+        case."""
         assert self.unwritten is not None
         return self.unwritten.begin(now_ms, at_once=at_once)
 
     def end_write(
         self, now_ms: int, *, tried: bool, failure: StateError | None = None
     ) -> Sequence[Step]:
-        """The write is over, or was not tried; return the steps whose events are due."""
+        """End a write that succeeded, failed or was not tried. Return the steps whose events are
+        due."""
         unwritten = self.unwritten
         assert unwritten is not None
         reports: list[AnyEvent | None] = [unwritten.reading_failed()]
@@ -629,12 +637,12 @@ class Engine:
 
 
 def is_restart(saved: Saved) -> bool:
-    """Return True if there was a start before this one."""
+    """Return True if there was an earlier start."""
     return any(saved.tables.values())
 
 
 def spent_in(tables: Tables) -> Spent | None:
-    """The budget that was spent before a restart."""
+    """Return the budget that was spent before a restart."""
     epoch_index = _number(tables, BUDGET_EPOCH)
     return Spent(epoch_index, _number(tables, BUDGET_SPENT)) if epoch_index else None
 

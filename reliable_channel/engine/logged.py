@@ -1,4 +1,4 @@
-"""What a journal notes of the log."""
+"""Journal entries about the log."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,27 +9,28 @@ from ..sds.log.entry import LogEntry
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A message entered the log. For the journal alone: what the application receives may come
-    later, in pieces put together, and not at all of own messages."""
+    """A message entered the log. Only the journal shows this event. The application may receive the
+    message later, or joined from segments. It does not receive own messages."""
 
     message_id: str
     sender_id: str
     lamport_timestamp: int
     position: int
-    """From 0, counted from the oldest entry that is kept."""
+    """Position from 0, counted from the oldest kept entry."""
     evicted: int
-    """Entries that had left the log since the process began."""
+    """Number of entries that had left the log since the process began."""
     content: bytes
     first_segment_id: str | None = None
-    """Of an own message the first one of its payload, which stands for all of them in events."""
+    """Id of the first segment of an own message's payload, which stands for all segments in
+    events."""
     message_hash: bytes | None = None
-    """Of one of others, under which Waku message hash it came."""
+    """Waku message hash of another participant's message."""
     missing: tuple[str, ...] = ()
     """Messages of its causal history that were declared lost before."""
 
     @classmethod
     def own(cls, entry: LogEntry, position: int, evicted: int, *, first_segment_id: str) -> Self:
-        """An own message that was accepted."""
+        """Make the entry of an own accepted message."""
         return cls(
             entry.message_id,
             entry.sender_id,
@@ -42,7 +43,7 @@ class Logged:
 
     @classmethod
     def delivered(cls, event: MessageReceived, evicted: int) -> Self:
-        """A message of others that the core delivered."""
+        """Make the entry of another participant's message that the core delivered."""
         return cls(
             event.message_id,
             event.sender_id,

@@ -1,6 +1,6 @@
-"""What became of the newest messages, for `explain`: a note for each, more where one was missing.
+"""Traces of the newest messages, for `explain`: a note for each, and more notes for missing ones.
 
-A message without any trouble costs two entries of a table. Nothing here decides anything.
+A message without problems costs two entries of a table. Traces influence no decision.
 """
 
 from collections import OrderedDict
@@ -23,9 +23,9 @@ from ..sds.ids import js_waku_id, reliable_channel_id
 from ..sds.log.entry import LogEntry
 
 MAX_EXPLAINED: Final = 1_000
-"""Messages that arrived, and as many that were missing or own; the oldest are forgotten."""
+"""Maximum number of arrived messages, and of missing or own ones. The oldest are evicted."""
 MAX_NOTED: Final = 16
-"""Requests, searches and dispatches that are noted of one message."""
+"""Maximum number of requests, searches and dispatches that are noted for one message."""
 
 
 class _Arrival(NamedTuple):
@@ -56,7 +56,7 @@ class _Trace:
 
 
 class MessageTraces:
-    """Notes of one participant.
+    """Traces of the messages of one participant.
 
     Args:
         proves_copies: ids are those of LIP 173, which show which copy of a message came.
@@ -84,7 +84,7 @@ class MessageTraces:
     def arrived(
         self, message_id: str, sent_at_ns: int, now_ms: int, *, from_store: bool, is_parked: bool
     ) -> None:
-        """A message of another participant came for the first time."""
+        """Note that another participant's message arrived for the first time."""
         arrivals = self._arrivals
         arrivals[message_id] = _Arrival(now_ms, sent_at_ns, from_store)
         if len(arrivals) > MAX_EXPLAINED:
@@ -93,11 +93,11 @@ class MessageTraces:
             self._trace(message_id)
 
     def accepted(self, message_id: str, now_ms: int) -> None:
-        """An own message was accepted."""
+        """Note that an own message was accepted."""
         self._trace(message_id).sent_ms = now_ms
 
     def dispatched(self, outgoing: Outgoing, now_ms: int) -> None:
-        """The transport took a message; those of others are not noted."""
+        """Note that the transport accepted an own message. Messages of others are not noted."""
         trace = self._message_traces.get(outgoing.message_id)
         if trace is None or trace.sent_ms is None or len(trace.dispatches) >= MAX_NOTED:
             return
@@ -105,15 +105,15 @@ class MessageTraces:
         trace.dispatches += (Dispatch(now_ms, kind),)
 
     def refused(self, message_id: str, reason: str) -> None:
-        """An own message will not go out."""
+        """Note that an own message will not be sent."""
         self._trace(message_id).failure = reason
 
     def withdrawn(self, message_id: str) -> None:
-        """An own message was taken back before it went out."""
+        """Note that an own message was withdrawn before it was sent."""
         self._message_traces.pop(message_id, None)
 
     def searched(self, message_id: str, search: StoreSearch) -> None:
-        """Store was queried for a message."""
+        """Note that Store was queried for a message."""
         trace = self._trace(message_id)
         if len(trace.searches) < MAX_NOTED:
             trace.searches += (search,)
@@ -176,7 +176,7 @@ class MessageTraces:
     # -- what is asked -----------------------------------------------------------------------------
 
     def explain(self, message_id: str, entry: LogEntry | None, now_ms: int) -> Explanation:
-        """What is known of a message; `entry` is the one of the log, if it is there."""
+        """Return the known facts about a message. `entry` is its log entry, if there is one."""
         trace, arrival = (
             self._message_traces.get(message_id) or _Trace(),
             self._arrivals.get(message_id),

@@ -1,4 +1,4 @@
-"""Messages for the transport: content first, and no other kind keeps the rest waiting."""
+"""Messages for the transport. Content is first, and no other kind can block the rest."""
 
 import heapq
 from collections import deque
@@ -10,7 +10,8 @@ from ..sds.events import Outgoing, OutgoingKind
 _IN_TURNS: Final = tuple(kind for kind in OutgoingKind if kind is not OutgoingKind.CONTENT)
 CONTROL_LIMIT: Final = 1_000
 EPHEMERAL_LIMIT: Final = 100
-"""Nothing is promised for ephemeral messages, and an old "is typing" is worth nothing."""
+"""Maximum number of ephemeral messages. They carry no promise, and an old "is typing" is
+useless."""
 _NEWEST: Final = {
     OutgoingKind.CONTROL: CONTROL_LIMIT,
     OutgoingKind.SYNC: 1,
@@ -18,35 +19,35 @@ _NEWEST: Final = {
 }
 """The number of messages of a kind that are kept, the newest."""
 FRESH_NS: Final = 10_000_000_000
-"""A failed dispatch may have reached the node: within 10 s the same envelope goes again, which the
-network recognises as a repetition. A later one needs a new timestamp, since archives refuse old
-ones (nwaku: 20 s)."""
+"""Age up to which the same envelope is sent again (ms). A failed dispatch may have reached the
+node, and the network recognises the repetition. An older message needs a new timestamp, because
+archives refuse old ones (nwaku: 20 s)."""
 
 
 @dataclass(order=True, slots=True, weakref_slot=True, unsafe_hash=True)
 class Item:
-    """A message in the outbox, and its place there."""
+    """Message in the outbox, and its place there."""
 
     number: int
     outgoing: Outgoing = field(compare=False)
 
     def stamp_ns(self, wall_ns: int) -> int:
-        """The timestamp to send it with: that of its id while it is fresh, so that others can check
-        the id."""
+        """Return the timestamp for sending. A fresh message keeps the timestamp of its id, so that
+        others can check the id."""
         id_ns = self.outgoing.timestamp_ns
         return wall_ns if id_ns is None or abs(wall_ns - id_ns) >= FRESH_NS else id_ns
 
 
 class Outbox:
-    """A queue for each kind: content in the order it was sent, before all else; syncs, control
-    messages, retries, repairs and ephemeral messages in turns.
+    """Queue for each kind of message. Content is first, in the order it was sent. Syncs, control
+    messages, retries, repairs and ephemeral messages take turns.
 
-    A transport may be slower than a kind comes, and syncs above all never end: with a priority for
-    each kind nothing would be repeated or repaired any more.
+    A transport may be slower than a kind arrives, and syncs never end. With a priority for each
+    kind, retries and repairs would never be sent.
 
-    Bounded by what fills it: own messages by the outgoing buffer, answers by the repair buffer; of
-    syncs only the newest is kept, since each says all that the one before said, of control messages
-    the newest `CONTROL_LIMIT`, and of ephemeral messages the newest `EPHEMERAL_LIMIT`.
+    Every queue has a limit. The outgoing buffer limits own messages, and the repair buffer limits
+    answers. Only the newest sync is kept, because it repeats the previous one. `CONTROL_LIMIT` and
+    `EPHEMERAL_LIMIT` are the numbers of kept control and ephemeral messages, the newest ones.
     """
 
     def __init__(self) -> None:
@@ -73,7 +74,7 @@ class Outbox:
         ) in queued
 
     def put(self, outgoing: Outgoing) -> None:
-        """Add a message, unless the same is waiting."""
+        """Add a message, unless it waits already."""
         kind = outgoing.kind
         key = (kind, outgoing.message_id)
         if key in self.queued:
@@ -88,12 +89,12 @@ class Outbox:
 
     @property
     def first(self) -> Outgoing | None:
-        """The message whose turn it is."""
+        """Message that is sent next."""
         first = self._first()
         return first[0].outgoing if first else None
 
     def take(self) -> Item:
-        """Take the message whose turn it is; `done` or `put_back` must follow."""
+        """Remove and return the next message. Call `done` or `put_back` afterwards."""
         first = self._first()
         assert first, "nothing waits"
         item = heapq.heappop(first)
@@ -108,12 +109,12 @@ class Outbox:
         return item
 
     def done(self) -> None:
-        """A message that was taken needs no more."""
+        """Note that a taken message needs no more work."""
         self.in_hand -= 1
 
     def put_back(self, item: Item) -> None:
-        """Return a message that the transport did not take, in its old place, unless newer ones of
-        its kind took that meanwhile."""
+        """Put back a message that the transport did not accept. Newer messages of its kind may have
+        taken its place."""
         outgoing = item.outgoing
         self.in_hand -= 1
         if (newest := self._newest.get(outgoing.kind)) is not None:
@@ -124,11 +125,11 @@ class Outbox:
         heapq.heappush(self._waiting[outgoing.kind], item)
 
     def waiting(self) -> dict[str, int]:
-        """How many messages of each kind wait."""
+        """Return how many messages of each kind wait."""
         return {kind.value: len(items) for kind, items in self._waiting.items() if items}
 
     def undispatched(self) -> list[Outgoing]:
-        """The messages of the application that wait."""
+        """Return the waiting messages of the application."""
         return [item.outgoing for item in sorted(self._waiting[OutgoingKind.CONTENT])]
 
     def _first(self) -> list[Item] | None:

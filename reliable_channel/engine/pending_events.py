@@ -1,7 +1,7 @@
 """Messages and reports that the application has not confirmed yet.
 
-They are emitted again after a restart. The table is bounded: where nothing is confirmed, the
-oldest are dropped from it.
+They are emitted again after a restart. The table is limited, and the oldest are dropped if nothing
+is confirmed.
 """
 
 import json
@@ -32,18 +32,19 @@ class _PendingRow(NamedTuple):
 
 
 PENDING_EVENTS: Final = typed_table("unconfirmed", _PendingRow)
-"""In the order of emission. A message's content is in the log."""
+"""Pending events in the order of emission. The content of a message is in the log."""
 
 PENDING_EVENTS_LIMIT: Final = 100_000
-"""Unconfirmed deliveries and reports; beyond, the oldest are dropped, a tenth at a time."""
+"""Maximum number of unconfirmed deliveries and reports. Beyond it the oldest tenth is dropped."""
 Report = MessageAcknowledged | DeliveryFailed | SendFailed | MessageLost
-"""The result of a message, emitted once."""
+"""Result of a message, which is emitted once."""
 REPORTS: Final = (MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
 _BY_NAME: Final[dict[str, type[Report]]] = {kind.wire_name: kind for kind in REPORTS}
 
 
 Key = tuple[str, str] | AnyEvent
-"""An event by its kind and message id, or itself where it has none; it may be a copy."""
+"""Key of an event: its kind and message id, or the event itself if it has no id. The event may be a
+copy."""
 
 
 class _Delivery(NamedTuple):
@@ -55,7 +56,7 @@ class _Delivery(NamedTuple):
 
 
 class PendingEvents:
-    """Numbers deliveries and reports, and remembers which event confirms which numbers."""
+    """Numbering of deliveries and reports, with the event that confirms each number."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -71,7 +72,7 @@ class PendingEvents:
         return len(self._numbers)
 
     def delivered(self, event: MessageReceived) -> int:
-        """A message is delivered: number it."""
+        """Give a delivered message its number."""
         values = {
             "event": event.wire_name,
             "position": event.position,
@@ -80,14 +81,14 @@ class PendingEvents:
         return self._number(event.message_id, values)
 
     def report(self, event: Report) -> None:
-        """A report is about to be emitted."""
+        """Number a report that is about to be emitted."""
         values = {"event": event.wire_name} | {
             field.name: _packed(getattr(event, field.name)) for field in fields(event)
         }
         self.account(event, (self._number(event.message_id, values),))
 
     def account(self, event: AnyEvent, numbers: tuple[int, ...]) -> None:
-        """An event is about to be emitted that accounts for deliveries."""
+        """Note that an event is about to be emitted which confirms deliveries."""
         if not numbers:
             return
         key = _key(event)
@@ -97,7 +98,7 @@ class PendingEvents:
             self._drop_oldest(self._rows - PENDING_EVENTS_LIMIT + PENDING_EVENTS_LIMIT // 10)
 
     def confirm(self, event: AnyEvent) -> bool:
-        """The application has handled an event; return whether it was unconfirmed."""
+        """Note that the application has handled an event. Return True if it was unconfirmed."""
         numbers = self._numbers.pop(_key(event), ())
         self._forget(numbers)
         return bool(numbers)
@@ -114,8 +115,8 @@ class PendingEvents:
             self._restored.append((number, restored))
 
     def again(self, log: MessageLog) -> Iterator[tuple[AnyEvent, int]]:
-        """What `restore` read, in order, with its numbers. Messages that retention has trimmed
-        meanwhile are left out."""
+        """Return the events that `restore` read, in order, with their numbers. Messages that
+        retention has removed meanwhile are left out."""
         while self._restored:
             number, event = self._restored.popleft()
             if not isinstance(event, _Delivery):
@@ -131,7 +132,7 @@ class PendingEvents:
         return self._last
 
     def newly_dropped(self) -> int:
-        """How many deliveries and reports were dropped unconfirmed since the last call."""
+        """Return how many deliveries and reports were dropped unconfirmed since the last call."""
         dropped, self._dropped = self._dropped, 0
         return dropped
 

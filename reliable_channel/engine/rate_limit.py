@@ -1,7 +1,7 @@
-"""The rate limit manager (LIP 173, Component rules; RLN): how many messages may go out in an epoch.
+"""Rate limit manager (LIP 173, Component rules, RLN), which limits the messages of an epoch.
 
-The epoch index comes from the wall clock as RLN has it, `unix seconds // period`, so that this
-count and the network's proofs agree on where an epoch ends.
+The epoch index is computed from the wall clock as in RLN, `unix seconds // period`. The count and
+the network's proofs thus agree about the end of an epoch.
 """
 
 from collections.abc import Callable
@@ -11,16 +11,16 @@ from typing import Final
 from ..sds.events import OutgoingKind
 
 APPROACHED_SHARE: Final = 0.9
-"""Above this share of the budget only the application's own messages go out (PR #89:
+"""Share of the budget above which only the application's own messages are sent (PR #89:
 "approached")."""
 
 SPARE_SHARE: Final = 0.4
-"""Up to this share of the budget spare messages go out at any moment of an epoch."""
+"""Share of the budget up to which optional messages are sent at any moment of an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What was sent in an epoch."""
+    """Messages that were sent in an epoch."""
 
     epoch_index: int
     messages: int
@@ -28,7 +28,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What `channel.explain_budget()` says."""
+    """State of the rate limit, as `channel.explain_budget()` returns it."""
 
     enabled: bool
     messages_per_epoch: int
@@ -38,15 +38,15 @@ class Budget:
     left: int
     epoch_ends_at_ms: int
     approached: bool
-    """Only the application's own messages go out until the epoch ends."""
+    """True if only the application's own messages are sent until the epoch ends."""
     waiting: dict[str, int]
     """Messages that wait for the transport, by kind."""
     waiting_goes_at_ms: int | None
-    """When the last of them has gone out at the latest, by budget alone; None for never."""
+    """Time by which the last of them will be sent, judged by the budget alone. None means never."""
 
 
 def no_budget(waiting: dict[str, int]) -> Budget:
-    """What there is to say without a rate limit."""
+    """Return the state of a channel without a rate limit."""
     return Budget(
         enabled=False,
         messages_per_epoch=0,
@@ -62,12 +62,12 @@ def no_budget(waiting: dict[str, int]) -> Budget:
 
 
 class RateLimit:
-    """Counts what goes out, and says whether more may.
+    """Counter of sent messages that decides if more may be sent.
 
-    A clock that jumped back does not refill the budget: the count stays with the epoch it was made
-    in, as the network's does. Messages that are on their way to the node when an epoch ends count
-    in the next one, too: they may be out in either. `in_hand` returns their number. After a restart
-    it is unknown whether the last message of before was still on its way: it counts as well.
+    If the clock jumps back, the budget is not refilled. The count stays with its epoch, as in the
+    network. A message on its way at an epoch's end counts in both, as it may be sent in
+    either. `in_hand` returns the number of these messages. After a restart, the last message of the
+    previous run also counts, because it may have been on its way.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class RateLimit:
         """Messages that a process before may have had in hand: one goes after the other."""
 
     def spent(self, now_ms: int) -> Spent:
-        """What went out in this epoch."""
+        """Return the messages that were sent in this epoch."""
         index = now_ms // 1000 // self.epoch_period_s
         if index > self._spent.epoch_index:
             self._spent = Spent(index, self._in_hand() + self._of_before)
@@ -94,44 +94,44 @@ class RateLimit:
         return self._spent
 
     def epoch_ends_at_ms(self, now_ms: int) -> int:
-        """When the epoch that the count belongs to ends."""
+        """Return the end of the epoch to which the count belongs."""
         return (self.spent(now_ms).epoch_index + 1) * self.epoch_period_s * 1000
 
     def is_approached(self, now_ms: int) -> bool:
-        """Return True if so much is spent that only the application's own messages go out."""
+        """Return True if only the application's own messages may be sent, because of the spent
+        budget."""
         return self.spent(now_ms).messages >= APPROACHED_SHARE * self.messages_per_epoch
 
     def admits(self, kind: OutgoingKind, now_ms: int) -> bool:
-        """Return True if a message of this kind may go out now."""
+        """Return True if a message of this kind may be sent now."""
         if kind is OutgoingKind.CONTENT:
             return self.spent(now_ms).messages < self.messages_per_epoch
         return not self.is_approached(now_ms)
 
     def is_short(self, now_ms: int) -> bool:
-        """Return True if so much is spent, for this moment of the epoch, that spare messages are
-        dropped."""
+        """Return True if optional messages are dropped at this moment of the epoch."""
         period_ms = self.epoch_period_s * 1000
         elapsed = 1 - max(0, self.epoch_ends_at_ms(now_ms) - now_ms) / period_ms
         share = max(SPARE_SHARE, APPROACHED_SHARE * elapsed)
         return self.spent(now_ms).messages >= share * self.messages_per_epoch
 
     def refuses_ephemeral(self, now_ms: int) -> str | None:
-        """Why an ephemeral message is dropped now, or None."""
+        """Return the reason why an ephemeral message is dropped now, or None."""
         if self.spent(now_ms).messages >= self.messages_per_epoch:
             return "rate_limit_reached"
         return "rate_limit_approached" if self.is_approached(now_ms) else None
 
     def spend(self, now_ms: int) -> Spent:
-        """Count a message that is about to go out.
+        """Count a message that is about to be sent.
 
-        Save what is returned first: a crash may waste a message of budget, never overspend.
+        Save the result first. A crash may then waste a message of the budget, but never exceeds it.
         """
         current = self.spent(now_ms)
         self._spent = Spent(current.epoch_index, current.messages + 1)
         return self._spent
 
     def explain(self, waiting: dict[str, int], now_ms: int) -> Budget:
-        """The state of the budget, and what it means for waiting messages."""
+        """Return the state of the budget, and its effect on waiting messages."""
         spent = self.spent(now_ms)
         left, total = max(0, self.messages_per_epoch - spent.messages), sum(waiting.values())
         epochs = 0 if total <= left else -(-(total - left) // max(1, self.messages_per_epoch))

@@ -1,8 +1,9 @@
-"""What is done for each missing message: obeys a policy, and learns what the policy is shown.
+"""Plans for missing messages. They follow a repair policy, and collect the facts that the policy
+needs.
 
-Without I/O, like the core that it stands beside. Its owner calls `step` at the end of each step of
-the core, and passes what the core emitted and what was received. Other participants are asked no
-earlier than the policy says; `engine/store_queries.py` makes the looks into Store that it plans.
+It has no I/O. After each step of the core, its owner calls `step` and passes the core's events and
+the received messages. Other participants are asked only when the policy permits it.
+`engine/store_queries.py` executes the planned Store queries.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -25,12 +26,12 @@ from ..sds.timetable import Timetable
 from .sync_core import Arrival, SyncCore
 
 SLACK: Final = 1_000
-"""Plans that are kept beside twice as many as there are messages missing."""
+"""Maximum number of plans besides twice the number of missing messages."""
 
 
 @dataclass(slots=True)
 class RepairPlan:
-    """What was tried for one missing message, and what is next."""
+    """Attempts to find one missing message, and the next step."""
 
     missing: MissingEntry
     step: RepairStep = field(default_factory=RepairStep)
@@ -39,20 +40,20 @@ class RepairPlan:
     asked: int = 0
     first_asked_ms: int = 0
     is_held: bool = False
-    """True if the core waits for word that others may be asked."""
+    """True if the core waits for permission to ask other participants."""
     is_past: bool = False
-    """True if Store gave the message that refers to it."""
+    """True if Store returned the message that refers to it."""
     is_looked_for: bool = False
-    """True if a round of looks into Store has begun that knows of it."""
+    """True if a round of Store queries has begun that includes it."""
 
     @property
     def message_id(self) -> str:
-        """Of the message that is missing."""
+        """Sender of the missing message."""
         return self.missing.entry.message_id
 
 
 class Repairs:
-    """The plans of one participant."""
+    """Plans of one participant's searches."""
 
     def __init__(
         self,
@@ -84,7 +85,8 @@ class Repairs:
     # -- beside the core ---------------------------------------------------------------------------
 
     def step(self, now_ms: int) -> None:
-        """Decide on what is newly missing, and have others asked where it is time."""
+        """Plan the search for newly missing messages. Let the core ask participants if it is
+        time."""
         if wanted := self._core.wanted():
             self._count_others()
             for missing in wanted:
@@ -97,13 +99,13 @@ class Repairs:
                 self._ask(self._plans[message_id], now_ms)
 
     def saw(self, event: RepairRequested, now_ms: int) -> None:
-        """Take note that the core asked others."""
+        """Note that the core asked other participants."""
         for message_id in event.message_ids:
             if plan := self._plans.get(message_id):
                 self._requested(plan, now_ms)
 
     def received(self, arrival: Arrival, size_bytes: int, now_ms: int, *, from_store: bool) -> None:
-        """Take note of a message that the core took."""
+        """Note that the core received a message."""
         if from_store:
             self.bytes_from_store += size_bytes
             self._reads_store = True
@@ -120,7 +122,8 @@ class Repairs:
     # -- for the looks into Store ------------------------------------------------------------------
 
     def plans(self, now_ms: int) -> list[RepairPlan]:
-        """The plans for what is missing now, in the core's order; all others are forgotten."""
+        """Return the plans for all missing messages, in the core's order. All other plans are
+        dropped."""
         before, self._plans = self._plans, {}
         if all_missing := self._core.missing():
             self._count_others()
@@ -136,8 +139,8 @@ class Repairs:
         return list(self._plans.values())
 
     def tried(self, plans: Collection[RepairPlan], deferred: Collection[str], now_ms: int) -> None:
-        """A look into Store for these messages found nothing, or, for those whose ids are in
-        `deferred`, not made in full."""
+        """Note that a query found none of these messages. Queries for the ids in `deferred` were
+        incomplete."""
         for plan in plans:
             plan.store_tries += plan.message_id not in deferred
             plan.last_try_ms = now_ms
@@ -153,7 +156,7 @@ class Repairs:
         *,
         by_time: bool,
     ) -> None:
-        """Store answered a query for these messages, of which some are left."""
+        """Note that Store answered a query for these messages. Some of them are still missing."""
         was_away, remaining = bool(self._store.failures), {plan.message_id for plan in left}
         store = replace(self._store, failures=0)
 
@@ -172,7 +175,7 @@ class Repairs:
             self._decide_on(self._plans.values(), now_ms)
 
     def store_failed(self, plans: Iterable[RepairPlan], now_ms: int) -> None:
-        """Store did not answer, when it was asked for these messages."""
+        """Note that Store did not answer a query for these messages."""
         first = not self._store.failures
         self._store = replace(self._store, failures=self._store.failures + 1, failed_ms=now_ms)
         self._decide_on(self._plans.values() if first else plans, now_ms)

@@ -1,5 +1,4 @@
-"""The outermost stage: long payloads leave as segments, and arrive as payloads (LIP 173,
-Segmentation)."""
+"""Segmentation (LIP 173): long payloads leave as segments, and arrive as whole payloads."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -31,27 +30,28 @@ from ..segmentation import (
 )
 
 SEGMENTS_SPARE: Final = 1
-"""LIP 243 v0.1 allows one segment less than its maximum."""
+"""Number of segments, because LIP 243 v0.1 allows one less than its maximum."""
 FORM: Final = "segment_form"
-"""The row of state that has the form of payloads heard last: `BARE`, or the name of a layout."""
+"""State row with the form of the payloads that were received last: `BARE`, or the name of a
+layout."""
 BARE: Final = "bare"
 
 
 class Emitted(NamedTuple):
-    """An event, and the deliveries that it accounts for: none while they wait for others."""
+    """Event with the numbers of its deliveries. It has none while they wait for other segments."""
 
     event: AnyEvent
     numbers: tuple[int, ...] = ()
 
 
 class Segmentation:
-    """Payloads as contents of SDS messages: here each is one message, as with js-waku."""
+    """Segmentation that sends each payload as one message, as js-waku does."""
 
     def restore(self, form: Value) -> None:
-        """Send in the saved `FORM` from now on; None changes nothing."""
+        """Send in the saved `FORM` from now on. None changes nothing."""
 
     def split(self, payload: bytes) -> list[bytes]:
-        """Return the content of one message or several.
+        """Return the content of one message or of several.
 
         Raises:
             ContentTooLong: the payload needs more segments than are allowed.
@@ -59,16 +59,16 @@ class Segmentation:
         return [payload]
 
     def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterable[Emitted]:
-        """Return what a delivered message completes, and reports about it; `number` is that of its
-        delivery."""
+        """Return the payload that a delivered message completes, and reports about it. `number` is
+        the number of its delivery."""
         return (Emitted(received, (number,)),)
 
     def whole(self, content: bytes) -> bytes:
-        """Return the payload of a message that is whole by itself; else its content."""
+        """Return the payload of a message without other segments. Otherwise return its content."""
         return content
 
     def on_deadline(self, now_ms: int) -> Iterable[Emitted]:
-        """Give up what took too long."""
+        """Drop incomplete payloads whose time is over."""
         return ()
 
 
@@ -80,12 +80,11 @@ class _Place(NamedTuple):
 
 
 class Segments(Segmentation):
-    """Payloads in segments of one layout; segments of every known layout are put together.
+    """Segmentation in one layout. It reads segments of every known layout.
 
-    It begins with every payload in a segment. If it `follows_form`, it then sends payloads as
-    another participant did last: bare, or in segments of that layout. A payload that is too long
-    for a message is cut in any case. With a `log`, segments that had to make room are read from
-    there again.
+    At first, it puts every payload into a segment. If it `follows_form`, it later sends in the form
+    that another participant used last: bare, or in segments of that layout. A payload that is too
+    long for a message is always cut. With a `log`, evicted segments are read from the log again.
     """
 
     def __init__(
@@ -143,7 +142,7 @@ class Segments(Segmentation):
             self._form = self._forms[str(form)]
 
     def split(self, payload: bytes) -> list[bytes]:
-        """Cut a payload, unless it goes bare, and would not be taken for a segment there.
+        """Cut a payload, unless it is sent bare and readers would not take it for a segment.
 
         Raises:
             ContentTooLong: the payload is longer than `limits.payload_bytes`.
@@ -163,7 +162,7 @@ class Segments(Segmentation):
             raise ContentTooLong(str(error)) from error
 
     def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterator[Emitted]:
-        """Add a segment; what is none is delivered as it is."""
+        """Add a segment. A content that is no segment is delivered unchanged."""
         found = recognised(received.content, self._layouts)
         if found is None:
             self._heard(BARE, received)
@@ -185,12 +184,12 @@ class Segments(Segmentation):
                 yield _emitted(outcome)
 
     def whole(self, content: bytes) -> bytes:
-        """The payload of an only segment."""
+        """Return the payload of a single segment."""
         segment = sniff(content, self._layouts)
         return segment.payload if segment and segment.data_segment_count == 1 else content
 
     def on_deadline(self, now_ms: int) -> Iterator[Emitted]:
-        """Give up what took too long."""
+        """Drop incomplete payloads whose time is over."""
         outcomes = self.reassembler.on_deadline(now_ms)
         self._plan()
         yield from map(_emitted, outcomes)
@@ -218,7 +217,7 @@ def segmentation_of(
     recorder: Recorder = NO_RECORDER,
     agenda: Agenda | None = None,
 ) -> Segmentation:
-    """The segmentation that the options ask for; `log` has the segments as they are."""
+    """Return the segmentation that the options name. `log` has the segments unchanged."""
     layout = options.segment_layout
     if isinstance(layout, str):
         layout = next((known for known in LAYOUTS if known.name == layout), None)

@@ -1,8 +1,9 @@
-"""Steps: what each input led to, written before any of it is emitted or broadcast.
+"""Steps: the consequences of each input. They are written before any of them is emitted or
+broadcast.
 
-Steps that end while a write is under way are written together in the next one. Events and messages
-keep the order of the steps. A step that accepted an own message can be refused: where it cannot be
-written it is withdrawn, and not emitted.
+Steps that end during a write are written together in the next one. Events and messages keep the
+order of the steps. A step that accepted an own message can be refused. If it cannot be written, it
+is withdrawn and not emitted.
 """
 
 from collections import deque
@@ -21,63 +22,62 @@ from .logged import Logged
 from .requests import Accepted
 
 STEPS_WAITING: Final = 2_000
-"""Steps that may wait for the disk before receiving waits for it, too."""
+"""Steps that may wait for the disk before receiving waits, too."""
 WRITE_DELAY_MS: Final = 20
-"""How long a step that nothing waits for, such as a confirmation, may wait for others to be written
-with. A crash in between is one before the step: the event is emitted again, or the message that was
-just published is published again, the same bytes."""
+"""Time for which an unimportant step, such as a confirmation, waits to be written with others.
+After a crash in between, the event is emitted again, or the same bytes are published again."""
 PROGRESS: Final = (MessageSent, SendProgress)
 """Events that may come after `WRITE_DELAY_MS`."""
 ENTRIES_AT_RISK: Final = 200_000
-"""Log entries that are kept for a disk that may come back; the oldest are given up beyond."""
+"""Log entries that are kept for a disk that may recover. The oldest are dropped."""
 
 
 class Wake(Enum):
-    """A task that a step gives something to do."""
+    """Task to which a step gives work."""
 
     SEND = "send"
-    """Messages wait for the transport."""
+    """Messages that wait for the transport."""
     WRITE = "write"
-    """Steps wait for the disk."""
+    """Steps that wait for the disk."""
     DECRYPT = "decrypt"
-    """Delivered contents wait to be decrypted."""
+    """Delivered contents that wait to be decrypted."""
     FETCH = "fetch"
-    """There is something to ask Store for."""
+    """Queries that wait for Store."""
 
     __hash__ = object.__hash__  # the one of Enum hashes the name, in Python
 
 
 @dataclass(slots=True)
 class Step:
-    """Consequences of an input: to be written first, then emitted and broadcast."""
+    """Consequences of an input. They are written first, then emitted and broadcast."""
 
     changes: Changes | None
-    """Rows for the state store; None without state."""
+    """Rows for the state store. None without state."""
     events: list[AnyEvent | Logged]
     outgoing: Sequence[Outgoing]
     accepted: Accepted | None = None
-    """The own message that is withdrawn if the step cannot be written."""
+    """Own message that is withdrawn if the step cannot be written."""
     is_due: bool = True
-    """False until the step is written."""
+    """True if the step is written or needs no write."""
     wakes: list[Wake] = field(default_factory=list)
-    """Tasks to wake, except that of messages in `outgoing`, which wait until the step is due."""
+    """Tasks to wake, except the task for messages in `outgoing`, which wait until the step is
+    due."""
     due_ms: int | None = None
-    """Time for `Engine.on_deadline`; None while nothing is planned."""
+    """Time for `Engine.on_deadline`. None while nothing is planned."""
 
     @property
     def is_urgent(self) -> bool:
-        """True if anything waits for it to be written. That a message went out is no news that
-        anything follows from."""
+        """True if another task waits for the write. The note that a message was sent has no
+        consequences."""
         if self.outgoing or self.accepted:
             return True
         return not all(isinstance(event, PROGRESS) for event in self.events)
 
 
 class UnwrittenSteps:
-    """The steps of a channel with state, from their end until they are written.
+    """Steps of a channel with state, from their end until they are written.
 
-    A store that cannot be written to does not stop the channel: it goes on in memory, and what was
-    not written is tried again.
+    If the store fails, the channel continues in memory, and unwritten data is tried again.
     """
 
     def __init__(self, archive: ArchiveOverlay, backoff: Backoff) -> None:
@@ -111,22 +111,22 @@ class UnwrittenSteps:
 
     @property
     def wakes_writer(self) -> bool:
-        """True if a writer that waits has a reason to go on: steps beyond the first one have its
-        time."""
+        """True if a waiting writer should continue, because later steps also have their time."""
         return self.is_urgent or len(self._waiting) == 1
 
     @property
     def is_full(self) -> bool:
-        """True if so much waits for the disk that nothing more should be received."""
+        """True if so much waits for the disk that receiving must pause."""
         return len(self._waiting) > STEPS_WAITING
 
     @property
     def at_risk(self) -> int:
-        """Messages and rows that the store does not have."""
+        """Messages and rows that the store does not have yet."""
         return len(self._unwritten.entries) + len(self._unwritten.rows)
 
     def add(self, step: Step) -> bool:
-        """Add a step; return whether it may go on at once: it changes nothing, and none waits."""
+        """Add a step. Return True if it may continue at once, because it changes nothing and no
+        step waits."""
         self.submitted += 1
         if not step.changes and not self._waiting:
             self.ended += 1
@@ -138,9 +138,9 @@ class UnwrittenSteps:
         return False
 
     def begin(self, now_ms: int, *, at_once: bool) -> Changes | None:
-        """What to write now, in one transaction: all that waits. None where there is nothing, or a
-        failing store is left alone for a while, though not where it must be `at_once`. `written` or
-        `failed` must follow; then `finish`."""
+        """Return all waiting data, to write it now in one transaction. Return None if there is no
+        data, or if a failing store is in its pause and `at_once` is False. Call `written` or
+        `failed`, and then `finish`."""
         self._batch, self.is_urgent = len(self._waiting), False
         for step in self._waiting:
             if self._unwritten and step.changes:
@@ -160,7 +160,7 @@ class UnwrittenSteps:
         return None if since_ms is None else StateRecovered(now_ms - since_ms, self.given_up)
 
     def failed(self, error: StateError, now_ms: int) -> StateDegraded | None:
-        """The write failed: keep all of it for the next one."""
+        """Note that the write failed. Keep its data for the next write."""
         self._unwritten = self._writing  # nothing was added since `begin`
         self.failure = self._last_failure = error
         self._refused_through = self.submitted
@@ -179,7 +179,7 @@ class UnwrittenSteps:
         return event
 
     def finish(self) -> Iterator[tuple[Step, StateError | None]]:
-        """The steps that this write ended, each with why it must be refused, if it must."""
+        """Return the steps that this write ended, each with the reason for its refusal, if any."""
         batch, self._batch = self._batch, 0
         for _ in range(batch):
             step = self._waiting.popleft()
@@ -193,7 +193,8 @@ class UnwrittenSteps:
                 yield step, failure
 
     def reading_failed(self) -> StateDegraded | None:
-        """Report look-ups that failed, once: what they did not find may be delivered again."""
+        """Report failed look-ups once, because messages that they did not find may be delivered
+        again."""
         if (error := self._archive.failure) is None or self._has_reported_reading:
             return None
         self._has_reported_reading = True

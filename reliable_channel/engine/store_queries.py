@@ -1,9 +1,9 @@
-"""What to ask Store, and how: the rules, without I/O.
+"""Rules for queries to Store, without I/O.
 
-`runtime/store_client.py` asks over a transport, and simulations in virtual time. When a missing
-message is looked for is its policy's to say (`recovery.py`): by retrieval hint, and by topic and
-time where that fails. js-waku's hints never match (it stamps a message twice, once for the hint and
-once for the wire), so a hint is a first try and no more.
+`runtime/store_client.py` queries over a transport, and simulations do it in virtual time. The
+repair policy (`recovery.py`) decides when to search for a missing message. The search uses the
+retrieval hint, then topic and time. Hints of js-waku never match, because js-waku stamps a message
+once for the hint and again for the wire. A hint is therefore only a first try.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -17,34 +17,36 @@ from .recovery import RepairPlan, Repairs
 from .sync_core import SyncCore
 
 SKEW_MS: Final = 30_000
-"""What other participants' clocks may differ: Store orders by the sender's time."""
+"""Possible difference of other participants' clocks, because Store orders messages by the sender's
+time."""
 LOOKBACKS_MS: Final = (60_000, 600_000, 3_600_000, 86_400_000, 30 * 86_400_000)
-"""How far before it was noticed a missing message is looked for, one step further each time."""
+"""Time before its discovery from which a missing message is searched, one step further each
+time."""
 HINT_BYTES: Final = 32
 MAX_AT_ONCE: Final = 500
-"""Missing messages that are looked for in one round: their referrers have their turns,
-so that references to nothing do not hold up all others."""
+"""Missing messages that one round searches. Their referrers take turns, so that false references do
+not delay all others."""
 REST: Final = 4
-"""How many times as long as a search by time took no other one begins: a reference to nothing has
-a month of Store read, and must not have it read all the time."""
+"""Pause after a search by time, in units of its duration. A false reference makes a search read a
+month of Store, and must not do so all the time."""
 MAX_REST_MS: Final = 60_000
 LINKS: Final = 20
-"""How far one round follows references from what Store gave to more that is missing."""
+"""Depth to which one round follows references from found messages to further missing ones."""
 TICK_MS: Final = 1_000
-"""How often it is looked whether something is due: as exact as a policy is obeyed."""
+"""Polling interval for due work, which is also the precision of a policy's times."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByHash:
-    """The messages with these Waku message hashes."""
+    """Query for the messages with these Waku message hashes."""
 
     hashes: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ByTime:
-    """Everything that was stamped from `start_ms` to `end_ms`: a message is stamped anew when it is
-    sent again, so that the time of a missing one is unknown."""
+    """Query for all messages stamped from `start_ms` to `end_ms`. A repeated message gets a new
+    timestamp, so the time of a missing one is unknown."""
 
     start_ms: int
     end_ms: int
@@ -52,11 +54,11 @@ class ByTime:
 
 Query = ByHash | ByTime
 Queries = Generator[Query, None, None]
-"""Asked one after the other."""
+"""Queries that are sent one after the other."""
 
 
 class StoreQueries:
-    """What one participant has to ask Store; reads its core and never changes it."""
+    """Queries of one participant to Store. It reads its core and never changes it."""
 
     def __init__(self, core: SyncCore, repairs: Repairs, message_traces: MessageTraces) -> None:
         self.tick_ms = min(TICK_MS, repairs.retrieve_frequency_ms)
@@ -83,20 +85,20 @@ class StoreQueries:
 
     @property
     def is_idle(self) -> bool:
-        """True if there is nothing to ask for."""
+        """True if there is nothing to query."""
         return self._catch_up_from_ms is None and not self._core.is_missing_something
 
     def catch_up(self, since_ms: int) -> None:
-        """Fetch all that was stored since `since_ms` in the next round."""
+        """Fetch all messages stored since `since_ms` in the next round."""
         if self._catch_up_from_ms is None or since_ms < self._catch_up_from_ms:
             self._catch_up_from_ms = since_ms
 
     def next(self, now_ms: int) -> Query | None:
-        """The next query of a round, or None at its end.
+        """Return the next query of a round, or None at its end.
 
-        A round is two looks into Store, one after the other, as a Store that fails at the one may
-        do for the other. Hand what Store gives to the core before you ask for the next query, which
-        depends on what is still missing.
+        A round has two searches, one after the other, because a Store that fails in one may answer
+        the other. Pass the answers to the core before you ask for the next query. The next query
+        depends on the messages that are still missing.
         """
         self._now_ms = now_ms
         if self._round is None:
@@ -113,10 +115,11 @@ class StoreQueries:
             self._look = None
 
     def failed(self, now_ms: int) -> None:
-        """Store did not answer the last query: the rest of its look is for the next round.
+        """Note that Store did not answer the last query. The rest of its search waits for the next
+        round.
 
-        A query by hash is followed by the one by time all the same: a Store may refuse the former,
-        which upstream has deprecated for missing messages, and answer the latter.
+        A failed query by hash is followed by a query by time. A Store may refuse hashes, which
+        upstream has deprecated for missing messages, and still answer by time.
         """
         self._now_ms = now_ms
         if isinstance(self._asked, ByHash):

@@ -1,7 +1,7 @@
-"""What a channel asks of a sync protocol, and what a plugin needs to write one.
+"""Interface between a channel and its sync protocol, for authors of plugins.
 
-`SdsProtocol` is built in; `ReliableChannel(…, sync="name")` uses the core that a plugin registered
-(`hooks.register_sync_cores`). A core is sans-I/O: it reads no clock, takes random numbers only from
+`SdsProtocol` is built in. `ReliableChannel(…, sync="name")` uses the core that a plugin registered
+(`hooks.register_sync_cores`). A core has no I/O. It reads no clock, takes random numbers only from
 the given function, and never waits. After each call its owner writes `changes()`, then emits
 `events()` to the application and broadcasts `outgoing()`.
 """
@@ -53,71 +53,72 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The policies of one channel, which are pure functions."""
+    """Policies of one channel, which are pure functions."""
 
     retry: RetryPolicy = fixed
     repair: RepairPolicy = both
     id_function: IdFunction | None = None
-    """None: the id function of the wire profile."""
+    """Function for message ids. None means the function of the wire profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoreContext:
-    """What a channel gives to the core that it opens."""
+    """Arguments that a channel passes to a new core."""
 
     channel_id: str
     sender_id: str
     options: ChannelOptions
     now_ms: int
     random: Callable[[], float]
-    """Uniform in [0, 1)."""
+    """Function that returns a uniform random number in [0, 1)."""
     recorder: Recorder
-    """Where to note what a restart needs; takes nothing where there is no state."""
+    """Recorder of the data that a restart needs. It ignores everything if there is no state."""
     archive: LogArchive
-    """Where what was noted of the log is found again, for `MessageLog`."""
+    """Source of recorded log entries, for `MessageLog`."""
     signing: Signing | None = None
     require_signatures: bool = False
     policies: Policies = field(default_factory=Policies)
     repair_on_demand: bool = False
     """True if repair requests wait until the channel calls `SyncCore.ask_participants`."""
     has_store: bool = True
-    """True if there is a Store, and it is asked; else other participants are all there is."""
+    """True if there is a Store and the channel queries it. Otherwise only other participants can
+    repair."""
 
 
 @runtime_checkable
 class Withdrawing(Protocol):
-    """A core that can take back what was accepted a moment ago.
+    """Core that can withdraw a message that it has just accepted.
 
-    Where the state cannot be written, `ReliableChannel.send` raises, and the message must not go
-    out. With a core without this, the message that found the failure is accepted in memory; later
-    ones are refused before the core gets them.
+    If the state cannot be written, `ReliableChannel.send` raises, and the message must not be sent.
+    A core without this method accepts the message that met the failure in memory. Later messages
+    are refused before the core gets them.
     """
 
     def withdraw(self, message_id: str) -> None:
-        """Forget an own message that no participant has seen or heard of: it was not handed out
-        yet, nor was anything that refers to it."""
+        """Withdraw an own message. No participant has seen it, because neither the message nor any
+        reference to it was sent."""
         ...
 
 
 @runtime_checkable
 class SyncCore(Protocol):
-    """One participant of one channel, as the runtime sees it."""
+    """Participant of one channel, as the runtime sees it."""
 
     log: MessageLog
-    """Own and delivered messages; open to read."""
+    """Log of own and delivered messages, for reading."""
 
     @property
     def unacknowledged(self) -> Collection[str]:
-        """The ids of own messages that no participant is known to have."""
+        """Ids of own messages that no other participant is known to have."""
         ...
 
     @property
     def capacity_left(self) -> int:
-        """How many more own messages may wait for an acknowledgement."""
+        """Return how many more own messages may wait for an acknowledgement."""
         ...
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message for all participants and return its id, which is unique in the channel.
+        """Accept a message for all participants. Return its id, which is unique in the channel.
 
         Raises:
             SdsError: it is refused; the text says why.
@@ -127,8 +128,8 @@ class SyncCore(Protocol):
     def send_ephemeral(
         self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
     ) -> str:
-        """Broadcast a message without any promise and return its id; its bytes are all that
-        `outgoing()` hands out then.
+        """Broadcast a message without any promise. Return its id. `outgoing()` then returns only
+        its bytes.
 
         Raises:
             SdsError: it is refused; the text says why.
@@ -143,17 +144,17 @@ class SyncCore(Protocol):
         retrieval_hint: bytes | None = None,
         sent_at_ns: int | None = None,
     ) -> Arrival:
-        """Take bytes from the transport or from Store; `retrieval_hint` is their Waku message
-        hash, `sent_at_ns` their timestamp there. Never raises for what the bytes are."""
+        """Receive bytes of the transport or of Store. `retrieval_hint` is their Waku message hash,
+        and `sent_at_ns` their timestamp there. Invalid bytes do not raise."""
         ...
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
-        """Take note that an own message is out."""
+        """Note that an own message was sent."""
         ...
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
-        """Broadcast an own message again ahead of its time; return False where it is acknowledged,
-        or was sent as often as may be."""
+        """Broadcast an own message again ahead of time. Return False if it is acknowledged, or was
+        sent too often already."""
         ...
 
     def abandon(self, message_id: str) -> None:
@@ -161,28 +162,27 @@ class SyncCore(Protocol):
         ...
 
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
-        """Join a running conversation of which nothing before `wanted_from` (ms) is wanted."""
+        """Join a running conversation whose messages before `wanted_from` (ms) are not wanted."""
         ...
 
     def missing(self) -> Sequence[MissingEntry]:
-        """What is known by reference alone: what to look for in Store."""
+        """Return the messages that are known only by reference, to search for them in Store."""
         ...
 
     def wanted(self) -> Sequence[MissingEntry]:
-        """Hand out what participants might be asked for: what is newly missing, and again as often
-        as it comes up. They are not asked before `ask_participants`. Without
-        `repair_on_demand` it is empty, and the core asks them itself."""
+        """Return messages that participants might be asked for: newly missing ones, and each again
+        when it becomes relevant. They are not asked before `ask_participants` is called. Without
+        `repair_on_demand` the list is empty, and the core asks them itself."""
         ...
 
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
-        """From now on participants may be asked for a missing message, by the protocol's rules and
-        in its own time. Where they are being asked, or it is not missing any more, nothing changes.
-        """
+        """Permit repair requests for a missing message, by the protocol's rules and times. Nothing
+        changes if they are already permitted, or the message is not missing any more."""
         ...
 
     @property
     def is_missing_something(self) -> bool:
-        """True if `missing()` names anything."""
+        """True if `missing()` names a message."""
         ...
 
     def is_awaited(self, message_id: str) -> bool:
@@ -190,34 +190,34 @@ class SyncCore(Protocol):
         ...
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` must be called next, or None while there is nothing to wait for."""
+        """Return the time of the next call of `on_deadline`, or None if nothing is planned."""
         ...
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do all that is due."""
+        """Do everything that is due."""
         ...
 
     def events(self) -> Sequence[SdsEvent]:
-        """Hand out all that happened since the last call. Each message is delivered once."""
+        """Return all events since the last call. Each message is delivered once."""
         ...
 
     def outgoing(self) -> Sequence[Outgoing]:
-        """Hand out all that must be broadcast, in order."""
+        """Return all messages to broadcast, in order."""
         ...
 
     def changes(self) -> Changes:
-        """Hand out what changed of what a restart needs."""
+        """Return the changes of the data that a restart needs."""
         ...
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
-        """Begin as before a restart; called before anything else. Own messages that never went out
-        wait in `outgoing()` again."""
+        """Restore the state from before a restart, before any other call. Own messages that were
+        never sent wait in `outgoing()` again."""
         ...
 
     def progress(self) -> Progress:
-        """How much of what it knows of it has."""
+        """Return how complete the log is, compared with the known messages."""
         ...
 
     def statistics(self) -> SdsStatistics:
-        """A snapshot of counters and buffers; zero for what the protocol has not."""
+        """Return a snapshot of counters and buffers. Unused counters are zero."""
         ...

@@ -1,7 +1,8 @@
-"""From events of the core to events of the application.
+"""Translation of events of the core into events of the application.
 
-Acknowledgements of segments become those of their request, and delivered segments become payloads.
-Messages and reports that the application must not miss are pending until it confirms them.
+Acknowledgements of segments become acknowledgements of their request, and delivered segments become
+payloads. Messages and reports that the application must not miss are pending until it confirms
+them.
 """
 
 from collections import deque
@@ -26,14 +27,14 @@ from .segments import Emitted, Segmentation
 
 
 class EncryptedDelivery(NamedTuple):
-    """A delivered message whose content is still encrypted, and the number of its delivery."""
+    """Delivered message with encrypted content, and the number of its delivery."""
 
     event: MessageReceived | EphemeralReceived
     number: int
 
 
 class Translation:
-    """Makes public events; without `pending_events`, nothing is pending."""
+    """Translator of events. Without `pending_events`, no event is pending."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Translation:
         self._opens_contents = opens_contents
 
     def public(self, event: SdsEvent, now_ms: int) -> Iterable[AnyEvent]:
-        """What an event of the core means to the application."""
+        """Return the application's events for an event of the core."""
         match event:
             case MessageReceived():
                 number = (
@@ -70,26 +71,26 @@ class Translation:
     def decrypted(
         self, to_decrypt: EncryptedDelivery, content: bytes, now_ms: int
     ) -> Iterable[AnyEvent]:
-        """What a decrypted message completes."""
+        """Return the payload that a decrypted message completes."""
         return self._joined(replace(to_decrypt.event, content=content), to_decrypt.number, now_ms)
 
     def undecryptable(
         self, rejected: MessageRejected, to_decrypt: EncryptedDelivery
     ) -> Iterable[AnyEvent]:
-        """A delivered message cannot be decrypted."""
+        """Return the event of a delivered message that cannot be decrypted."""
         return self._accounted([Emitted(rejected, (to_decrypt.number,))])
 
     def refused(self, message_id: str, reason: str) -> Iterable[AnyEvent]:
-        """An own message will never go out."""
+        """Return the event of an own message that will never be sent."""
         failed = self._requests.refused(message_id, reason)
         return () if failed is None else self._reported(failed)
 
     def on_deadline(self, now_ms: int) -> Iterable[AnyEvent]:
-        """Incomplete payloads that took too long."""
+        """Return events of incomplete payloads whose time is over."""
         return self._accounted(self._segmentation.on_deadline(now_ms))
 
     def again(self, log: MessageLog, now_ms: int) -> Iterator[Iterable[AnyEvent]]:
-        """The events that were pending before a restart, one after the other."""
+        """Return the events that were pending before a restart, one after the other."""
         assert self._pending_events is not None
         for event, number in self._pending_events.again(log):
             if isinstance(event, MessageReceived):

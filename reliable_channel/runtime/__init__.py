@@ -1,4 +1,4 @@
-"""AnyIO tasks around an engine, for asyncio and trio."""
+"""AnyIO tasks that run an engine, on asyncio and trio."""
 
 from .budget_file import BudgetFile
 from .event_log import Failures

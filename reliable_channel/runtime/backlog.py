@@ -1,7 +1,7 @@
 """Messages and reports that left the event buffer before every reader had read them.
 
-A message keeps its place here, not its content: that is read from the log again, in memory or on
-disk, when a reader gets there. Events of the moment, such as progress, are not kept.
+The backlog keeps the place of a message, not its content. When a reader gets there, the content is
+read from the log again, in memory or on disk. Transient events, such as progress, are not kept.
 """
 
 from collections import deque
@@ -20,19 +20,20 @@ from ..events import (
 )
 
 BACKLOG_LIMIT: Final = 100_000
-"""Messages and reports in the backlog; the oldest are dropped beyond."""
+"""Maximum number of messages and reports in the backlog. The oldest are dropped."""
 BACKLOG_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""Content in the backlog that the log does not have in this form: long payloads, put together from
-their segments, and what was encrypted inside SDS."""
+"""Maximum size of contents in the backlog that the log does not have in this form. They are joined
+long payloads, and contents that were encrypted inside SDS."""
 LASTING: Final = (MessageReceived, MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
-"""Events that a reader must not miss: messages, and what became of them."""
+"""Events that a reader must not miss: messages, and their results."""
 
 ContentOf = Callable[[str], bytes | None]
-"""The payload of a message in the log, by its id; None where the log no longer has it."""
+"""Function that returns the payload of a message in the log by its id. None if the log does not
+have it any more."""
 
 
 def content_bytes(event: AnyEvent) -> int:
-    """The memory that an event's content takes; all else of an event is small."""
+    """Return the memory that an event's content takes. The rest of an event is small."""
     return len(event.content) if isinstance(event, (MessageReceived, EphemeralReceived)) else 0
 
 
@@ -46,7 +47,7 @@ class _Kept:
 
 
 class Backlog:
-    """A bounded queue of lasting events, read by their place in it."""
+    """Limited queue of lasting events, which are read by their place in it."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class Backlog:
         return len(self._kept)
 
     def add(self, number: int, event: AnyEvent) -> int:
-        """Add the newest event; return how many old ones were dropped for it."""
+        """Add the newest event. Return how many old ones were dropped for it."""
         in_log = False
         if isinstance(event, MessageReceived):
             in_log = self._content_of(event.message_id) == event.content
@@ -80,16 +81,16 @@ class Backlog:
         return dropped
 
     def forget_before(self, number: int) -> None:
-        """Every reader has read the events before this number."""
+        """Drop the events before this number, because every reader has read them."""
         while self._kept and self._kept[0].number < number:
             self._drop_oldest()
 
     def number(self, place: int) -> int:
-        """The number in the stream of the event at a place."""
+        """Return the number in the stream of the event at a place."""
         return self._kept[place].number
 
     def event(self, place: int) -> AnyEvent | None:
-        """The event at a place; None where the log no longer has its content."""
+        """Return the event at a place, or None if the log does not have its content any more."""
         kept = self._kept[place]
         if not kept.in_log:
             return kept.event

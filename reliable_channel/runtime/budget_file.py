@@ -1,4 +1,4 @@
-"""The spent budget of the rate limit in a small file, for channels without state."""
+"""Small file with the spent budget of the rate limit, for channels without state."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from .private_file import private
 
 
 class BudgetFile:
-    """One file, replaced as a whole.
+    """File that is always replaced as a whole.
 
     Raises:
         ValueError: on `load`, the file holds something else.
@@ -19,7 +19,7 @@ class BudgetFile:
         self._path = path
 
     def load(self) -> Spent | None:
-        """What was saved last, or None."""
+        """Return the value that was saved last, or None."""
         try:
             values = json.loads(self._path.read_text())
             return Spent(_count(values["epoch_index"]), _count(values["messages"]))
@@ -29,7 +29,8 @@ class BudgetFile:
             raise ValueError(f"{self._path} is no rate limit file: {error}; remove it") from error
 
     def save(self, spent: Spent) -> None:
-        """Write beside, then rename: a crash leaves the old or the new, never half."""
+        """Write a new file and rename it. A crash leaves the old or the new file, never half of
+        one."""
         beside = self._path.with_suffix(".new")
         with open(beside, "w", encoding="utf-8", opener=private) as file:
             json.dump({"epoch_index": spent.epoch_index, "messages": spent.messages}, file)

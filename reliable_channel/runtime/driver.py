@@ -1,4 +1,4 @@
-"""The one owner of a channel's engine: what its tasks share."""
+"""Owner of a channel's engine, shared by the channel's tasks."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class RealTimeDriver(driver.Driver[Received]):
-    """Drives an engine in real time. No method but `run` waits."""
+    """Driver of an engine in real time. Only `run` waits."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class RealTimeDriver(driver.Driver[Received]):
         self._rings_at_ms: int | None = None
 
     def take(self, data: bytes, received: Received) -> Arrival:
-        """Hand the engine a message that arrived, decrypted."""
+        """Pass a decrypted message to the engine."""
         return self.received(
             data,
             received,
@@ -66,14 +66,14 @@ class RealTimeDriver(driver.Driver[Received]):
         )
 
     def published(self, item: Item, envelope: Envelope) -> None:
-        """Note that the transport took a message."""
+        """Note that the transport accepted a message."""
         if self._journal is not None:
             outgoing = item.outgoing
             self._journal.went(outgoing.data, envelope, outgoing.kind.value, self.now_ms())
         self.dispatched(item, envelope.message_hash, envelope.timestamp_ns)
 
     def catch_up(self, since_ms: int) -> None:
-        """Fetch all that was stored since then, as soon as Store answers."""
+        """Fetch all messages stored since then, as soon as Store answers."""
         self.engine.queries.catch_up(since_ms)
         self.to_fetch.notify()
         self.to_catch_up.notify()
@@ -83,7 +83,7 @@ class RealTimeDriver(driver.Driver[Received]):
         self.sync_status.notify()
 
     def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
-        """Show an event, and the journal alone what it notes of the log."""
+        """Show an event. Notes about the log go only to the journal."""
         if isinstance(event, Logged):
             assert self._journal is not None
             self._journal.logged(event, now_ms)
@@ -91,7 +91,7 @@ class RealTimeDriver(driver.Driver[Received]):
             self.emit_now(event, now_ms)
 
     def emit_now(self, event: AnyEvent, now_ms: int) -> None:
-        """Show an event to the journal, the observers and the readers, at once."""
+        """Show an event at once to the journal, the observers and the readers."""
         if self._journal is not None:
             self._journal.event(event, now_ms)
         self._log.event(event)
@@ -102,7 +102,7 @@ class RealTimeDriver(driver.Driver[Received]):
         self.notice(event, now_ms)
 
     def wake(self, wake: Wake) -> None:
-        """Wake a task; of those that send, one."""
+        """Wake a task, or one of the tasks that send."""
         if wake is Wake.SEND:
             self.to_send.notify_one()
         elif wake is Wake.WRITE:
@@ -113,7 +113,7 @@ class RealTimeDriver(driver.Driver[Received]):
             self.to_fetch.notify()
 
     def ring_at(self, due_ms: int, now_ms: int) -> None:
-        """Wake the timer if this is before what it waits for."""
+        """Wake the timer if this deadline is before its own."""
         if self._rings_at_ms is None or due_ms < self._rings_at_ms:
             self._rings_at_ms = due_ms
             self._earlier_deadline.notify()
@@ -121,12 +121,12 @@ class RealTimeDriver(driver.Driver[Received]):
     def note_received(
         self, data: bytes, arrived: Received, arrival: Arrival, now_ms: int, *, from_store: bool
     ) -> None:
-        """Write it into the journal."""
+        """Write an event into the journal."""
         if self._journal is not None:
             self._journal.came(data, arrived, arrival.outcome.value, now_ms)
 
     async def run(self) -> None:
-        """Call the engine at its deadlines, for ever."""
+        """Call the engine at its deadlines, until cancelled."""
         while True:
             self._rings_at_ms = self.engine.next_deadline_ms()
             if (wait_ns := self._rings_in_ns()) is not None and wait_ns <= 0:

@@ -1,4 +1,4 @@
-"""What a channel writes to the log of the program: `logging.getLogger("reliable_channel")`.
+"""Log records of a channel: `logging.getLogger("reliable_channel")`.
 
 Failures are warnings, recoveries are INFO, all other events are DEBUG. A payload is never logged,
 and text of other participants is logged in one printable line. Every record has `channel_id`,
@@ -64,13 +64,13 @@ LEVELS: Final[Mapping[type[AnyEvent], int]] = {
         logging.INFO,
     ),
 }
-"""Levels of events; every other one is DEBUG."""
+"""Log levels of events. All other events are DEBUG."""
 Failures = dict[str, set[tuple[str, str, str]]]
-"""Channel, participant and component of what does not work, by its cause."""
+"""Channel, participant and component of each failure, by its cause."""
 
 
 class EventLog:
-    """The log of one channel.
+    """Log records of one channel.
 
     Args:
         failures: what does not work at the moment; channels through the same nodes share it.
@@ -84,7 +84,7 @@ class EventLog:
         self._extra = {"channel_id": channel_id, "sender_id": sender_id}
 
     def event(self, event: AnyEvent) -> None:
-        """Log an event. Without a handler for its level, this is one look-up."""
+        """Log an event. If no handler wants its level, this costs one look-up."""
         level = LEVELS.get(type(event), logging.DEBUG)
         if isinstance(event, TransportDegraded):
             # One dead node is one warning, though it ends sending, receiving and Store.
@@ -104,12 +104,12 @@ class EventLog:
             self._write(logging.INFO, f"opened on {content_topic} through {through}", "opened")
 
     def unopened(self, warning: str) -> None:
-        """Messages do not open with the channel's key."""
+        """Warn that messages do not open with the channel's key."""
         if LOGGER.isEnabledFor(logging.WARNING):
             self._write(logging.WARNING, warning, "unopened")
 
     def closed(self) -> None:
-        """The channel is closed, if it was open."""
+        """Log that the channel is closed, if it was open."""
         for component in ("send", "receive", "store"):
             self._forget(component)
         if self._is_open and LOGGER.isEnabledFor(logging.INFO):
@@ -130,7 +130,7 @@ class EventLog:
 
 
 def described(event: AnyEvent) -> str:
-    """An event in one line, with the size of its payload in place of the payload."""
+    """Return an event in one line, with the size of its payload in place of the payload."""
     if isinstance(event, ReaderFellBehind):
         return (
             f"{event.readers} reader(s) of events() fell behind, the slowest by {event.unread} "

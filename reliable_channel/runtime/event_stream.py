@@ -1,6 +1,6 @@
-"""Events on their way to the application: one buffer, and a place in it for each reader.
+"""Events on their way to the application, with one buffer, and a place in it for each reader.
 
-Nothing here waits for a reader. The buffer has the newest events; a reader that falls behind it
+The stream never waits for a reader. The buffer has the newest events. A reader that falls behind it
 gets messages and reports from the backlog, and one `EventsMissed` for the rest.
 """
 
@@ -16,26 +16,26 @@ from ..events import AnyEvent, EventsMissed
 from .backlog import LASTING, Backlog, content_bytes
 
 BUFFER_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""Content in the buffer; beyond, the oldest events leave it early."""
+"""Maximum size of contents in the buffer. Beyond it, the oldest events leave the buffer early."""
 
 
 TRIM_AT: Final = 64
-"""Events in the buffer before those that every reader has read leave it."""
+"""Number of events in the buffer from which those that every reader has read are removed."""
 TRIM_AT_BYTES: Final = 1024 * 1024
-"""The same for their content."""
+"""Size of contents in the buffer from which events that every reader has read are removed."""
 
 
 class Cursor(NamedTuple):
-    """A place in the stream: so many events come before it, and so many of them are lasting."""
+    """Place in the stream, as the number of events before it, and of lasting events among them."""
 
     events: int = 0
     lasting: int = 0
 
 
 class EventStream:
-    """Keeps every event until each reader has read it, up to the limits.
+    """Buffer that keeps every event until each reader has read it, up to the limits.
 
-    Events that no reader has read yet are kept for the next one.
+    Events that no reader has read yet are kept for the next reader.
 
     Args:
         limit: events in the buffer.
@@ -88,27 +88,28 @@ class EventStream:
             self._changed.notify()
 
     def read(self, *, confirm: bool = True) -> "EventReader":
-        """A reader of all events from now on, and first of those without a reader so far."""
+        """Return a reader of all events from now on, after the events that no reader has read
+        yet."""
         return self._join(EventReader(self, self._unread, confirm=confirm, claims=True))
 
     def follow(self) -> "EventReader":
-        """A reader of all events from now on, which leaves unread ones to others."""
+        """Return a reader of all events from now on. It leaves unread events to other readers."""
         return self._join(EventReader(self, self._end, confirm=False, claims=False))
 
     def leave(self, reader: "EventReader") -> None:
-        """Keep nothing for a reader that was closed, and end its waiting."""
+        """Remove a closed reader, and end its waiting."""
         self._readers.discard(reader)
         self._trim()
         self._changed.notify()
 
     def close(self) -> None:
-        """Let every reader finish once it has read what is there."""
+        """Let every reader finish when it has read the existing events."""
         self._closed = True
         self._changed.notify()
 
     @property
     def behind(self) -> int:
-        """Events that the slowest reader has not read."""
+        """Number of events that the slowest reader has not read."""
         return max((self._end.events - r.place.events for r in self._readers), default=0)
 
     async def next(self, reader: "EventReader") -> AnyEvent:
@@ -226,8 +227,8 @@ class EventStream:
 class EventReader(AsyncIterator[AnyEvent]):
     """Events of a channel in their order, until the channel or the reader is closed.
 
-    Iterate over it with `async for`. In `async with`, it is closed at the end of the block, also
-    where the loop was left earlier. A reader must not be used by two tasks at once.
+    Iterate over it with `async for`. The end of an `async with` block closes it, even if you left
+    the loop early. Two tasks must not use one reader at once.
     """
 
     def __init__(self, stream: EventStream, place: Cursor, *, confirm: bool, claims: bool) -> None:
@@ -267,6 +268,6 @@ class EventReader(AsyncIterator[AnyEvent]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the reader: the channel keeps no events for it. The last event stays unconfirmed."""
+        """End the reader. The channel keeps no events for it. The last event stays unconfirmed."""
         self._given, self.is_closed = None, True
         self._stream.leave(self)

@@ -24,17 +24,17 @@ MOST_SEARCHED: Final = 10_000
 SEARCHED_AT_ONCE: Final = 200
 
 Open = Callable[[bytes], Awaitable[bytes | None]]
-"""Opens the content of a log entry; None where the key does not open it."""
+"""Function that decrypts the content of a log entry. None if the key does not open it."""
 
 
 class Follower(AsyncIterator[AnyEvent]):
-    """A snapshot of the log, and an iterator over the events after it. Use it in `async with`.
+    """Snapshot of the log, and an iterator over the events after it. Use it in `async with`.
 
-    A message is in `snapshot` or among the events, never in both. Long payloads are whole in both;
-    one of which a segment is still missing comes as an event. A follower confirms nothing, and
-    leaves unread events to the readers of `events()`.
+    A message is in `snapshot` or among the events, never in both. Long payloads are whole in both.
+    A payload with a missing segment comes as an event. A follower confirms nothing, and leaves
+    unread events to the readers of `events()`.
 
-    With the channel's `log` it follows own messages too: `SendingMessage` becomes a
+    With the channel's `log` it also follows own messages: `SendingMessage` becomes a
     `MessageReceived` with the payload.
     """
 
@@ -77,7 +77,7 @@ class Follower(AsyncIterator[AnyEvent]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the follower: the channel keeps no events for it."""
+        """End the follower. The channel keeps no events for it."""
         await self._reader.aclose()
 
     def __aiter__(self) -> Self:

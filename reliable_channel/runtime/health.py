@@ -1,4 +1,4 @@
-"""What of the transport works, emitted as events when it changes."""
+"""Health of the transport, emitted as events when it changes."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -16,12 +16,12 @@ from ..events import AnyEvent, ConnectionStatus, ConnectionStatusChanged
 from ..transport.base import Transport
 
 Cause = Literal["failure", "silence"]
-"""A call failed; or calls succeed and bring nothing, though there is something."""
+"""Cause of a failure: a call failed, or calls succeed without results although there are some."""
 
 
 class Health:
-    """The state of `send`, `receive` and `store`, as far as a channel uses them, of its topic and
-    of its nodes. All counts as healthy until it shows otherwise."""
+    """Health of `send`, `receive` and `store`, of the topic, and of the nodes. Each counts as
+    healthy until it fails."""
 
     def __init__(
         self,
@@ -46,19 +46,20 @@ class Health:
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """The components that fail at the moment."""
+        """Components that fail at the moment."""
         return tuple(sorted({component for component, _ in self._failing_since_ms}))
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why each component that fails does."""
+        """Reason for the failure of each component."""
         return tuple(
             f"{component} does not work: {self._reasons[component]}" for component in self.degraded
         )
 
     @property
     def status(self) -> ConnectionStatus:
-        """True if all components work, some, or none (LIP 173, ConnectionStatus)."""
+        """Status of the connection: all components work, some, or none (LIP 173,
+        ConnectionStatus)."""
         degraded = self.degraded
         if not degraded:
             return "connected"
@@ -66,7 +67,7 @@ class Health:
 
     @property
     def topic(self) -> TopicHealth:
-        """True if the topic's messages arrive through enough nodes, some, or none (LIP 168,
+        """Health of the topic: messages arrive through enough nodes, some, or none (LIP 168,
         TopicHealth)."""
         listening = sum(not node.is_away for node in self._nodes)
         if "receive" in self.degraded or (self._nodes and not listening):
@@ -79,7 +80,7 @@ class Health:
         return (component, cause) in self._failing_since_ms
 
     def failed(self, component: str, reason: str, cause: Cause = "failure") -> None:
-        """Note a failure; the first one of a component is emitted."""
+        """Note a failure. The first failure of a component is emitted."""
         known = component in self.degraded
         self._failing_since_ms.setdefault((component, cause), self._now_ms())
         if not known:
@@ -88,7 +89,7 @@ class Health:
             self._emit_changes()
 
     def succeeded(self, component: str, cause: Cause = "failure") -> int | None:
-        """Note a success; return since when (ms) the component had failed, if it had."""
+        """Note a success. Return the time (ms) since which the component had failed, or None."""
         if not self._failing_since_ms:
             return None
         since_ms = self._failing_since_ms.pop((component, cause), None)
@@ -98,7 +99,8 @@ class Health:
         return since_ms
 
     def nodes_are(self, nodes: Sequence[NodeHealth]) -> None:
-        """Note the state of the nodes and emit what changed, except that one was not tried yet."""
+        """Note the state of the nodes and emit changes. A node that was not tried yet is no
+        change."""
         self._nodes = nodes
         for node in nodes:
             untried = node.state == "unsubscribed" and not node.is_away
@@ -118,7 +120,7 @@ class Health:
 
 
 async def watch_nodes(transport: Transport, health: Health) -> None:
-    """Report the state of the nodes to `health`, now and after each change, for ever."""
+    """Report the state of the nodes to `health`, now and after each change, until cancelled."""
     while True:
         health.nodes_are(transport.nodes())
         await transport.nodes_changed()

@@ -1,5 +1,4 @@
-"""The journal: every event, every message on the wire and every entry of the log as JSON lines, for
-audits and for curiosity."""
+"""The journal: every event, every wire message and every log entry as JSON lines, for audits."""
 
 import gzip
 import json
@@ -24,27 +23,28 @@ from .private_file import private
 
 JOURNAL_FORMAT: Final = "reliable-channel-journal/1"
 PART_BYTES: Final = 64 * 1024 * 1024
-"""A file that is longer becomes a part with a number in its name, packed with gzip."""
+"""Size from which a file becomes a numbered part that is packed with gzip."""
 LINE: Final = b'{"event":"'
-"""Beginning of each line."""
+"""First characters of each line."""
 MAX_HEADER_BYTES: Final = 64 * 1024
 QUIET_MS: Final = 60_000
-"""Minimum interval between reports of lost lines: on a full disk short lines may still fit."""
+"""Minimum interval between reports of lost lines, because short lines may still fit on a full
+disk."""
 RENOTED = 1_000
-"""Entries that are noted again after a restart: those that a killed process had written to its
-state and not yet to its journal are among the newest."""
+"""Log entries that are noted again after a restart. The newest ones include those that a killed
+process had written to its state but not to its journal."""
 
 
 class Journal:
-    """Appends to a file; each line is whole once written, so that a killed process leaves at most
-    one torn line.
+    """Writer that appends to a file. Each line is whole once written, so a killed process leaves at
+    most one torn line.
 
-    A file that is longer than `part_bytes` is renamed: `alice.jsonl` to `alice.0001.jsonl`, which a
-    thread then packs to `alice.0001.jsonl.gz`.
+    A file longer than `part_bytes` is renamed from `alice.jsonl` to `alice.0001.jsonl`. A thread
+    then packs it to `alice.0001.jsonl.gz`.
 
-    A line that cannot be written, as on a full disk, is lost: the journal only observes the work.
-    Each later line is tried again; the first one that succeeds follows a `journal_gap`, which names
-    from when to when the journal lacks lines, and how many.
+    A line that cannot be written, as on a full disk, is lost. The journal must not stop the
+    channel. Each later line is tried again. Before the first one that succeeds, a line
+    `journal_gap` tells the time span and number of the lost lines.
 
     Raises:
         OSError: the file cannot be opened for appending.
@@ -100,11 +100,11 @@ class Journal:
         options: Mapping[str, object],
         has_store: bool = True,
     ) -> None:
-        """Write whose journal this is; once a session.
+        """Write the owner of the journal, once a session.
 
-        `wanted_from_ms` is from when on this participant wants what was said, None where it goes on
-        as before a restart, with `log_length` entries in its log. Without a Store to ask
-        (`has_store`) nothing of before is owed to it.
+        `wanted_from_ms` is the time from which this participant wants messages. None means that it
+        continues as before a restart, with `log_length` entries in its log. Without a Store
+        (`has_store`) it cannot expect earlier messages.
         """
         self._log_length, self._options, self._has_store = log_length, dict(options), has_store
         self._write(self._header(at_ms) | {"wanted_from_ms": wanted_from_ms})
@@ -128,7 +128,7 @@ class Journal:
         self._logged(logged, at_ms)
 
     def restored(self, log: MessageLog, at_ms: int) -> None:
-        """Note what is in the log after a restart."""
+        """Note the contents of the log after a restart."""
         for entry in log.last(RENOTED):
             row = entry.message_id, entry.sender_id, entry.lamport_timestamp, 0, 0, entry.content
             self._logged(Logged(*row), at_ms, outcome="restored")
@@ -153,7 +153,7 @@ class Journal:
         )
 
     def event(self, event: AnyEvent, at_ms: int) -> None:
-        """Note an event."""
+        """Note an event of the channel."""
         values = record(event, at_ms)
         content = getattr(event, "content", None)
         if isinstance(content, bytes):
@@ -163,11 +163,11 @@ class Journal:
         self._write(values)
 
     def came(self, payload: bytes, envelope: Received, outcome: str, at_ms: int) -> None:
-        """Note what came over the wire, opened, and what became of it."""
+        """Note a received wire message after decryption, with its result."""
         self._wire("in", payload, envelope, envelope.source.value, at_ms, outcome=outcome)
 
     def went(self, payload: bytes, envelope: Envelope, kind: str, at_ms: int) -> None:
-        """Note what went over the wire, before encryption, and why."""
+        """Note a sent wire message before encryption, with its reason."""
         self._wire("out", payload, envelope, kind, at_ms)
 
     def _wire(
@@ -196,11 +196,11 @@ class Journal:
         return {"fresh": True} if self._packer.begins() else {}
 
     def closed(self, at_ms: int) -> None:
-        """Say that the session ends as it should; a killed process does not."""
+        """Note that the session ends regularly. A killed process writes no such line."""
         self._write({"event": "journal_closed", "at_ms": at_ms})
 
     def close(self) -> None:
-        """Close the file; twice does nothing."""
+        """Close the file. A second call does nothing."""
         self._is_closed = True
         self._close_part()
 
@@ -298,7 +298,7 @@ class Journal:
 
 
 class Gap(NamedTuple):
-    """Lines that a journal lacks."""
+    """Lines that are missing in a journal."""
 
     from_ms: object
     lines: int
@@ -310,12 +310,12 @@ class Gap(NamedTuple):
 
 
 def part_path(path: Path, number: int) -> Path:
-    """Where a part of a journal is that is not packed yet."""
+    """Return the path of a part that is not packed yet."""
     return path.with_name(f"{path.stem}.{number:04}{path.suffix}")
 
 
 def packed_path(part: Path) -> Path:
-    """Where a part of a journal is once it is packed."""
+    """Return the path of a packed part."""
     return part.with_name(f"{part.name}.gz")
 
 

@@ -1,6 +1,7 @@
-"""How a journal writes bytes once: fields seen before are numbers, bloom filters are differences.
+"""Compact notation of bytes in a journal: numbers for repeated fields, differences for bloom
+filters.
 
-The packed form of a payload is text, tokens with spaces between them:
+A packed payload is text, tokens with spaces between them:
 
 | token | bytes |
 |---|---|
@@ -10,8 +11,8 @@ The packed form of a payload is text, tokens with spaces between them:
 | `13=12^AAEC` | field 12 with these bits flipped (zlib), which is field 13 from now on |
 | `~12` | the value of field 12, without its tag and length |
 
-A payload other than a protobuf message is one field. Each field has its number beside it, so that a
-lost line costs only the lines that refer to it. All numbers end where a line is `fresh`.
+A payload that is not a protobuf message is one field. Each field has its number beside it, so a
+lost line costs only the lines that refer to it. All numbers end at a line that is `fresh`.
 """
 
 import zlib
@@ -21,24 +22,24 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 REMEMBERED_BYTES: Final = 24
-"""Shorter fields are repeated: a number would save nothing."""
+"""Minimum length of a numbered field. A number would not make shorter fields smaller."""
 SIMILAR_BYTES: Final = 256
-"""From this length a field is written as a difference from the one like it, if that is shorter."""
+"""Length from which a field is written as a difference from a similar one, if that is shorter."""
 MAX_NAME: Final = 100
-"""Ids of participants and channels are no longer, as a rule."""
+"""Usual maximum length of ids of participants and channels."""
 FAR_BYTES: Final = 512
-"""A longer difference makes its field the one that the next ones are compared with."""
+"""Length of a difference from which its field replaces the base of later comparisons."""
 MAX_FIELDS: Final = 8_192
 MAX_REMEMBERED_BYTES: Final = 4 * 1024 * 1024
 MAX_PACKED_BYTES: Final = 1024 * 1024
-"""After so many fields, bytes of fields or bytes of text the numbers begin anew: a reader that
-starts in the middle of a file reads back no further."""
+"""Fields, field bytes or text bytes after which numbers start over. A reader that starts inside a
+file need not read further back."""
 MAX_UNPACKED_BYTES: Final = 32 * 1024 * 1024
-"""Of one payload, against a journal that grows when it is unpacked."""
+"""Limit of one unpacked payload, against journals that grow when unpacked."""
 
 
 class Packer:
-    """Packs the payloads of one file, in order."""
+    """Packer of the payloads of one file, in order."""
 
     def __init__(self) -> None:
         self._start()
@@ -54,14 +55,14 @@ class Packer:
         self._next = 1
 
     def begins(self) -> bool:
-        """Return True if numbers begin anew with the next payload; call it once before each."""
+        """Return True if numbers start over with the next payload. Call it once before each."""
         begins, self.is_fresh = self.is_fresh, False
         if begins:
             self._start()
         return begins
 
     def pack(self, payload: bytes) -> str:
-        """The packed form of a message."""
+        """Return the packed form of a message."""
         tokens: list[str] = []
         known: list[int] = []
         small = bytearray()
@@ -84,7 +85,7 @@ class Packer:
         return self._counted(" ".join(tokens))
 
     def pack_value(self, content: bytes) -> str:
-        """The packed form of what may be the value of a field."""
+        """Return the packed form of a possible field value."""
         number = self._values.get(content)
         return self._counted(f"={_text(content)}" if number is None else f"~{number}")
 
@@ -127,18 +128,18 @@ class Packer:
 
 
 class Unpacker:
-    """Unpacks what a `Packer` wrote, line after line of one file."""
+    """Unpacker of the text of a `Packer`, line after line of one file."""
 
     def __init__(self) -> None:
         self._fields: dict[str, bytes] = {}
         """By the text of their numbers: most tokens are one, and need not be read as such."""
 
     def begin(self) -> None:
-        """Forget all numbers: a line says that it is fresh, or a session begins."""
+        """Forget all numbers, because a line is fresh or a session begins."""
         self._fields.clear()
 
     def unpack(self, packed: str) -> bytes:
-        """The bytes.
+        """Return the unpacked bytes of a text.
 
         Raises:
             LookupError: they need a line that could not be read.

@@ -1,4 +1,4 @@
-"""Takes what arrives from the transport to the engine."""
+"""Listener that passes received messages from the transport to the engine."""
 
 from collections.abc import Callable
 from typing import Final
@@ -16,7 +16,7 @@ _OWN: Final = Arrival(Outcome.OWN)
 
 
 class Intake:
-    """Decrypts what arrives, live or from Store, and hands it to the engine."""
+    """Decrypts live and Store messages, and passes them to the engine."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Intake:
         self._stages = stages
 
     async def take(self, received: Received) -> Arrival:
-        """Take one message. Equal hashes are equal bytes, so one that was handled is skipped."""
+        """Receive one message. Equal hashes mean equal bytes, so handled ones are skipped."""
         engine = self._engine
         if engine.was_handled(received.message_hash):
             engine.counters.repeated += 1
@@ -75,7 +75,7 @@ class Listener:
         self._last_look_ms = wiring.driver.now_ms()
 
     async def run(self) -> None:
-        """Listen for ever; ask Store for what an outage or an overflow may have swallowed."""
+        """Listen until cancelled. After an outage or overflow, ask Store for lost messages."""
         engine, confirmation = self._engine, self._engine.confirmation
         while True:
             try:

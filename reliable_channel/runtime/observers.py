@@ -1,4 +1,5 @@
-"""Plugins that see the events of a channel; one that fails is set aside, and the rest goes on."""
+"""Plugins that observe the events of a channel. A failing one is removed, and the others
+continue."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,11 +10,11 @@ from ..events import AnyEvent
 from ..health import ChannelHealth
 
 Observe = Callable[..., object]
-"""Function of a plugin, called with the keywords that `hooks.register_observers` lists."""
+"""Function of a plugin. It is called with the keywords that `hooks.register_observers` lists."""
 
 
 class Observers:
-    """The observers of one channel, each with the name of its plugin."""
+    """Observers of one channel, each with the name of its plugin."""
 
     def __init__(
         self,
@@ -31,7 +32,7 @@ class Observers:
         self._slow: set[str] = set()
 
     def emit(self, event: AnyEvent, at_ms: int) -> Iterator[ObserverSetAside | ObserverSlow]:
-        """Show them an event; return those that failed at it or took long."""
+        """Show the observers an event. Return those that failed or were slow."""
         for observer in tuple(self._observers):
             plugin, observe = observer
             began_s = self._now_s()

@@ -1,4 +1,5 @@
-"""Takes messages from the engine to the transport, and retries while the transport is away."""
+"""Publisher that passes messages from the engine to the transport, and retries while the transport
+is away."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,11 +16,12 @@ from .stages import Frame, StageError, Stages
 from .task_context import TaskContext
 
 CONCURRENCY: Final = 4
-"""Messages on their way to the node at a time; the core restores the order."""
+"""Maximum number of messages on their way to the node. The core restores the order."""
 
 
 class Publisher:
-    """Publishes; `run` is for as many tasks as there may be messages on their way at a time."""
+    """Publisher of messages. Start one task of `run` for each message that may be on its way at a
+    time."""
 
     def __init__(
         self,

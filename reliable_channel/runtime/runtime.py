@@ -1,4 +1,4 @@
-"""One channel at work: an engine, and the tasks around it."""
+"""Running channel: an engine, and the tasks around it."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from .journal import Journal
 
 DAMAGE: Final = (ArithmeticError, LookupError, TypeError, ValueError)
-"""What rows raise that a disk changed in a way that SQLite cannot notice."""
+"""Errors of a row that a disk damaged without SQLite noticing."""
 REDELIVERED_AT_ONCE: Final = 100
-"""Unconfirmed events that are emitted at a start before other tasks have their turn."""
+"""Number of unconfirmed events that are emitted at a start before other tasks have their turn."""
 
 
 class Runtime:
-    """Drives one engine over one transport. The owner opens the transport before `start` and closes
-    it after."""
+    """Engine over a transport with its tasks. The owner opens the transport before `start` and
+    closes it afterwards."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Runtime:
         self._listener = Listener(wiring, intake)
 
     def begin(self) -> None:
-        """Go on as before a restart, or join the conversation; call it before `start`.
+        """Continue as before a restart, or join the conversation. Call it before `start`.
 
         Raises:
             StateCorrupt: the state holds what this package does not write.
@@ -164,12 +164,12 @@ class Runtime:
     def attach(
         self, notice: Callable[[AnyEvent, int], None], holds: Callable[[AnyEvent], bool]
     ) -> None:
-        """Call `notice` with each event and its time (ms). Events that it `holds` are confirmed by
-        `confirm` alone, not by their readers."""
+        """Call `notice` with each event and its time (ms). Only `confirm` confirms events for which
+        `holds` is True, not their readers."""
         self._driver.notice, self._holds = notice, holds
 
     def start(self, tasks: TaskGroup) -> None:
-        """Start all tasks; cancel the group to stop them."""
+        """Start all tasks. Cancel the group to stop them."""
 
         def start(
             task: Callable[..., Coroutine[Any, Any, None]], *arguments: object, name: str
@@ -205,20 +205,20 @@ class Runtime:
         await self._listener.run()
 
     async def drained(self) -> None:
-        """Wait until the transport has taken all that was accepted."""
+        """Wait until the transport has accepted all messages."""
         while len(self.engine.outbox):
             await self._driver.drained.wait()
 
     async def flush(self) -> None:
-        """Write what waits, even to a store that failed a moment ago."""
+        """Write all waiting data, even if the store failed a moment ago."""
         if self._writer is not None:
             await self._writer.flush(at_once=True)
 
     def close(self) -> None:
         """Let the readers of events finish.
 
-        What was accepted and never went out has failed, unless it outlives the process: then it
-        goes after the next start.
+        A message that was accepted but never sent has failed, unless the state keeps it. It is then
+        sent after the next start.
         """
         if self._state is None:
             for outgoing in self.engine.outbox.undispatched():
@@ -231,7 +231,7 @@ class Runtime:
         self.sync_status.close()
 
     async def send(self, payload: bytes, idempotency_key: str | None = None) -> Accepted:
-        """Accept a message, unless one was under this key before.
+        """Accept a message, unless a message was already accepted under this key.
 
         Raises:
             StateError: it cannot be written, and is not accepted.
@@ -256,13 +256,13 @@ class Runtime:
         return accepted
 
     async def send_ephemeral(self, content: bytes) -> str:
-        """Accept an ephemeral message, or drop it with an event where the budget runs short."""
+        """Accept an ephemeral message, or drop it with an event if the budget is almost spent."""
         if self._contents is not None and content:
             (content,) = await self._contents.encrypt([content])
         return self._driver.send_ephemeral(content)
 
     async def cancel(self, message_ids: Sequence[str]) -> bool:
-        """Stop publishing and retrying a request; return whether it was pending."""
+        """Stop publishing and retrying a request. Return True if it was pending."""
         was_pending = self._driver.cancel(message_ids)
         if self._writer is not None:
             await self._writer.written()
@@ -273,7 +273,7 @@ class Runtime:
         return self._stream.read(confirm=confirm)
 
     def follow(self, last: int | None, *, own: bool) -> Follower:
-        """The log, or its newest entries, and the events after it."""
+        """Return the log, or its newest entries, and the events after it."""
         log = self.engine.core.log
         return Follower(
             list(log if last is None else log.last(last)),
@@ -284,35 +284,36 @@ class Runtime:
         )
 
     def emit(self, event: AnyEvent) -> None:
-        """Emit an event that is found out from others, at once."""
+        """Emit at once an event that follows from other events."""
         self._driver.emit_now(event, self._driver.now_ms())
 
     def now_ms(self) -> int:
-        """Wall-clock time (ms since 1970)."""
+        """Return the wall-clock time (ms since 1970)."""
         return self._driver.now_ms()
 
     async def confirm(self, event: AnyEvent) -> None:
-        """The application has handled an event; return once that is written."""
+        """Note that the application has handled an event. Return when the note is written."""
         self._driver.confirm(event)
         if self._writer is not None:
             await self._writer.written()
 
     def log(self, last: int | None) -> Log:
-        """The log, or its newest entries; an entry that is a whole payload in one segment as that
-        payload."""
+        """Return the log, or its newest entries. An entry with a whole payload in one segment is
+        shown as the payload."""
         log = self.engine.core.log
         return Log(self._whole(entry) for entry in (log if last is None else log.last(last)))
 
     def explain(self, message_id: str) -> Explanation:
-        """What became of a message, and why it was late."""
+        """Return the history of a message and the reason for its delay."""
         return self.engine.explain(message_id, self._driver.now_ms())
 
     def explain_budget(self) -> Budget:
-        """What the rate limit lets out, what waits, and when that goes."""
+        """Return the state of the rate limit: the remaining budget, waiting messages, and the end
+        of the epoch."""
         return self.engine.explain_budget(self._driver.now_ms())
 
     def statistics(self) -> ChannelStatistics:
-        """A snapshot."""
+        """Return a snapshot of counters and buffers."""
         return ChannelStatistics(
             sds=self.engine.sds_statistics(),
             transport=copy(self.engine.counters),
@@ -326,7 +327,7 @@ class Runtime:
         )
 
     def health(self) -> ChannelHealth:
-        """Return True if it works; the owner knows whether it is open."""
+        """Return the health of the channel. Its owner knows if the channel is open."""
         degraded, reasons = self._health.degraded, self._health.reasons
         problems = [why for name, why in zip(degraded, reasons, strict=True) if name != "store"]
         warnings = [why for name, why in zip(degraded, reasons, strict=True) if name == "store"]

@@ -1,4 +1,4 @@
-"""What a channel is made of, checked and complete, before it opens."""
+"""Parts of a channel, checked and complete before it opens."""
 
 import time
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from .unopened import Unopened
 
 @dataclass(frozen=True, slots=True)
 class ChannelSetup:
-    """All that does not change while a channel is open; transport, state and journal come beside
-    it, since they open and close."""
+    """Parts that do not change while a channel is open. Transport, state and journal are separate,
+    because they open and close."""
 
     channel_id: str
     sender_id: str
@@ -27,23 +27,24 @@ class ChannelSetup:
     make_core: Callable[[CoreContext], SyncCore]
     random: Random
     stages: Stages
-    """Between the core and the transport."""
+    """Stages between the core and the transport."""
     contents: ContentStages | None
-    """Between the application and the core; None unless contents alone are encrypted."""
+    """Encryption between the application and the core. None unless only contents are encrypted."""
     policies: Policies
     unopened: Unopened | None = None
-    """Messages that the key does not open; None without encryption."""
+    """Messages that the key does not open. None without encryption."""
     signing: Signing | None = None
     budget_file: BudgetFile | None = None
     log_failures: Failures = field(default_factory=dict)
-    """For `EventLog`."""
+    """Failures by cause, for `EventLog`."""
     now_ns: Callable[[], int] = time.time_ns
-    """Wall-clock time in nanoseconds, with which messages are stamped: a Store refuses others."""
+    """Wall-clock time (ns since 1970) that stamps messages. A Store refuses messages with another
+    time."""
 
     def clock(self) -> MonotonicWallClock:
-        """Return the clock that work is planned with.
+        """Return the clock for planning work.
 
-        A given clock, such as virtual time, need not keep pace with that of the computer.
+        A given clock, such as virtual time, may run at another speed than the computer's.
         """
         is_real = self.now_ns is time.time_ns
         return MonotonicWallClock(self.now_ns, time.monotonic_ns if is_real else lambda: 0)

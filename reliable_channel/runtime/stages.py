@@ -1,12 +1,12 @@
-"""The stages between the core and the transport, in the published order (LIP 173, Procedures).
+"""Stages between the core and the transport, in the published order (LIP 173, Procedures).
 
 Out: SDS → encrypt → marker → rate limit → dispatch. In: marker → decrypt → SDS. A stage is one
-object with one method each way; the chain is built in `chain` and nowhere else. The rate limit
-decides when something goes, not what: the engine has it (`engine/rate_limit.py`).
+object with one method for each direction. Only `chain` builds the chain. The rate limit decides
+when a message is sent, not its content, so it is part of the engine (`engine/rate_limit.py`).
 
-With the order `encrypt-then-sds`, a profile's choice, only contents are encrypted, before SDS and
-after segmentation: observers see senders and references, and in return a participant
-that lacks the key can still acknowledge and repair (`ContentStages`).
+In the order `encrypt-then-sds`, which a profile may choose, only contents are encrypted, after
+segmentation and before SDS. Observers then see senders and references. In return, a participant
+without the key can still acknowledge and repair (`ContentStages`).
 """
 
 from collections.abc import Callable, Sequence
@@ -20,27 +20,27 @@ from .driver import RealTimeDriver
 
 
 class Frame(NamedTuple):
-    """What a Waku message carries of ours."""
+    """Our part of a Waku message."""
 
     payload: bytes
     meta: bytes = b""
-    """Beside the payload, in clear, at most 64 bytes."""
+    """Clear bytes besides the payload, at most 64."""
 
 
 class NotForUs(Exception):
-    """A parcel that is not for this channel; it is dropped silently and counted."""
+    """The parcel is not for this channel. It is dropped silently and counted."""
 
 
 class NotOpened(NotForUs):
-    """A parcel that the key does not open: for others, forged, or of another key."""
+    """The key does not open the parcel. It is for others, forged, or encrypted with another key."""
 
 
 class StageError(Exception):
-    """A stage could not pass a parcel on; the message is not sent, least of all in clear."""
+    """A stage could not pass a parcel on. The message is not sent, and never in clear."""
 
 
 class Stage(Protocol):
-    """One step on the way out and its reverse on the way in."""
+    """Step on the way out, with its reverse on the way in."""
 
     async def outward(self, parcel: Frame) -> Frame:
         """Pass a parcel on towards the transport."""
@@ -56,13 +56,13 @@ class Stage(Protocol):
 
 
 class EncryptStage:
-    """Encrypts whole SDS messages. What cannot be opened is for others, or forged."""
+    """Encrypts whole SDS messages. A message that cannot be opened is for others, or forged."""
 
     def __init__(self, encryption: Encryption) -> None:
         self._encryption = encryption
 
     async def outward(self, parcel: Frame) -> Frame:
-        """Encrypt.
+        """Encrypt the payload of a parcel.
 
         Raises:
             StageError: the encryption raised something.
@@ -73,7 +73,7 @@ class EncryptStage:
             raise StageError(f"encryption failed: {error!r}") from error
 
     async def inward(self, parcel: Frame) -> Frame:
-        """Open.
+        """Decrypt the payload of a parcel.
 
         Raises:
             NotOpened: another key, or none.
@@ -92,11 +92,11 @@ class MarkerStage:
         self._required = required
 
     async def outward(self, parcel: Frame) -> Frame:
-        """Attach the marker."""
+        """Attach the marker to a parcel."""
         return parcel._replace(meta=self._marker)
 
     async def inward(self, parcel: Frame) -> Frame:
-        """Check the marker.
+        """Check the marker of a parcel.
 
         Raises:
             NotForUs: it is missing or another one.
@@ -107,7 +107,7 @@ class MarkerStage:
 
 
 class Stages:
-    """The chain, walked forwards on the way out and backwards on the way in."""
+    """Chain of stages, walked forwards on the way out and backwards on the way in."""
 
     def __init__(self, stages: Sequence[Stage] = ()) -> None:
         self._stages = tuple(stages)
@@ -115,13 +115,13 @@ class Stages:
         """True if there is a stage at all."""
 
     async def outward(self, parcel: Frame) -> Frame:
-        """From the core to the transport."""
+        """Pass a parcel from the core to the transport."""
         for stage in self._stages:
             parcel = await stage.outward(parcel)
         return parcel
 
     async def inward(self, parcel: Frame) -> Frame:
-        """From the transport to the core.
+        """Pass a parcel from the transport to the core.
 
         Raises:
             NotForUs: it is not for this channel.
@@ -132,7 +132,7 @@ class Stages:
 
 
 class ContentStages:
-    """Encrypts contents on their way to the core, and decrypts those that it delivered, in their
+    """Encrypts contents on their way to the core, and decrypts delivered contents in their
     order."""
 
     def __init__(self, stages: Stages) -> None:
@@ -141,7 +141,7 @@ class ContentStages:
         self._stages = stages
 
     async def encrypt(self, contents: Sequence[bytes]) -> list[bytes]:
-        """Encrypt all contents of a message before any of it goes anywhere.
+        """Encrypt all contents of a message before any of them is sent.
 
         Raises:
             EncryptionFailed: nothing was sent.
@@ -152,8 +152,8 @@ class ContentStages:
             raise EncryptionFailed(f"nothing was sent: {error}") from error
 
     async def run(self, driver: RealTimeDriver, tried: Callable[[str, bool], None]) -> None:
-        """Decrypt what was delivered and hand it on, one after the other, for ever; call `tried`
-        with the id of each message, and True if it opened."""
+        """Decrypt delivered contents and pass them on, one after the other, until cancelled. Call
+        `tried` with the id of each message, and True if it opened."""
         engine = driver.engine
         while True:
             while not engine.to_decrypt:
@@ -170,7 +170,7 @@ class ContentStages:
             engine.to_decrypt.popleft()
 
     async def open(self, content: bytes) -> bytes | None:
-        """Decrypt the content of a log entry; None where the key does not open it."""
+        """Decrypt the content of a log entry. Return None if the key does not open it."""
         try:
             return await self._decrypted(content)
         except NotForUs:
@@ -181,12 +181,12 @@ class ContentStages:
 
 
 def content_chain(encryption: Encryption | None) -> ContentStages | None:
-    """Encrypt → SDS, or None where that is not asked for."""
+    """Return the stage encrypt → SDS, or None if it is not wanted."""
     return None if encryption is None else ContentStages(Stages([EncryptStage(encryption)]))
 
 
 def chain(encryption: Encryption | None, marker: bytes | None, *, marker_required: bool) -> Stages:
-    """SDS → encrypt → marker; what is not asked for is left out."""
+    """Return the chain SDS → encrypt → marker. Unwanted stages are left out."""
     encrypt = [EncryptStage(encryption)] if encryption is not None else []
     marking = [MarkerStage(marker, required=marker_required)] if marker is not None else []
     return Stages([*encrypt, *marking])

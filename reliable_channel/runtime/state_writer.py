@@ -1,5 +1,5 @@
-"""Writes the steps of a channel to its state store: in a thread of the store's own, unless the
-store says that this write waits for nothing."""
+"""Writer of a channel's steps to its state store. It uses a thread of the store, unless the store
+says that a write does not block."""
 
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -26,7 +26,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class StoreThread:
-    """The one thread that uses a state store."""
+    """Single thread that uses a state store."""
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class StoreThread:
             threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     async def call(self, call: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
-        """Call in the thread; a caller that is cancelled waits until it is done."""
+        """Call a function in the thread. A cancelled caller waits until it is done."""
         if not self._store.blocking:
             return call(*arguments)
         work = _Work(partial(call, *arguments))
@@ -47,7 +47,7 @@ class StoreThread:
         return work.outcome()
 
     def end(self) -> None:
-        """Start no more calls."""
+        """Refuse further calls in the thread."""
         self._calls.put(None)
 
     def _serve(self) -> None:
@@ -88,7 +88,7 @@ class _Work(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class OpenState:
-    """An open state store, and what was in it."""
+    """Open state store, with its contents at opening."""
 
     store: StateStore
     thread: StoreThread
@@ -98,7 +98,7 @@ class OpenState:
 
 @asynccontextmanager
 async def open_state(store: StateStore, identity: Identity) -> AsyncIterator[OpenState]:
-    """Open a state store for as long as the context lasts.
+    """Open a state store for the duration of the context.
 
     Raises:
         StateError: it cannot be used.
@@ -119,7 +119,7 @@ async def open_state(store: StateStore, identity: Identity) -> AsyncIterator[Ope
 
 
 class StateWriter:
-    """Writes, and lets out what is written; what is still at risk when it ends is lost."""
+    """Writes steps, and releases written ones. Data still at risk at the end is lost."""
 
     def __init__(self, driver: RealTimeDriver, state: OpenState) -> None:
         assert driver.engine.unwritten is not None
@@ -133,8 +133,8 @@ class StateWriter:
         self._quick_store = state.store if isinstance(state.store, QuickStateStore) else None
 
     async def written(self) -> None:
-        """Wait until all that was accepted so far is written, or known to be at risk; for a turn of
-        the event loop where it is."""
+        """Wait until all accepted messages are written, or known to be at risk. If they are at
+        risk, wait one turn of the event loop."""
         steps, until = self._steps, self._steps.submitted
         if steps.ended >= until:
             await anyio.lowlevel.checkpoint()
@@ -150,7 +150,7 @@ class StateWriter:
             await self.written()
 
     async def run(self) -> None:
-        """Write for ever."""
+        """Write waiting steps until cancelled."""
         while True:
             if self._steps.is_urgent:
                 await anyio.lowlevel.checkpoint()
@@ -159,10 +159,10 @@ class StateWriter:
             await self.flush()
 
     async def flush(self, *, at_once: bool = False) -> None:
-        """Write what waits, and let it out; `at_once` even while a failing store is let rest.
+        """Write waiting steps, and release them. `at_once` ignores the pause of a failing store.
 
-        Does nothing after a write that was interrupted, by a signal that raised or a task that was
-        cancelled without AnyIO: whether it is there shows at the next start, as after a crash.
+        After an interrupted write, by a signal that raised or a task cancelled without AnyIO, it
+        does nothing. The next start shows if the write succeeded, as after a crash.
         """
         if self._is_unfinished:
             return

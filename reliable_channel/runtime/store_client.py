@@ -1,4 +1,4 @@
-"""Asks Store: for what did not arrive, and whether it has what was sent."""
+"""Store client of a channel, which fetches missing messages and confirms sent ones."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -14,13 +14,14 @@ from .listener import Intake
 from .task_context import TaskContext
 
 GRACE_S: Final = 2.0
-"""How long what Store has may still be on its way to us."""
+"""Time for which a message in Store may still be on its way to us."""
 LOOK_LIMIT: Final = 2_000
-"""Messages that one look goes through; where there are more, the subscription is not silent."""
+"""Maximum number of messages in one confirmation query. If there are more, the subscription is not
+silent."""
 
 
 class StoreClient:
-    """Two tasks: `fetch` obeys the engine's queries, `confirm` looks for own messages."""
+    """Two tasks: `fetch` executes the engine's queries, `confirm` looks for own messages."""
 
     def __init__(self, wiring: TaskContext, intake: Intake) -> None:
         self._wiring = wiring
@@ -32,7 +33,7 @@ class StoreClient:
         self._backoff = wiring.backoff()
 
     async def fetch(self) -> None:
-        """Ask Store whenever there is something to ask for, for ever."""
+        """Query Store whenever the engine has a query, until cancelled."""
         driver, queries = self._driver, self._engine.queries
         while True:
             while (query := queries.next(driver.now_ms())) is not None:
@@ -51,7 +52,7 @@ class StoreClient:
                 await driver.to_catch_up.wait(queries.tick_ms / 1000)
 
     async def confirm(self) -> None:
-        """Look from time to time for what was sent lately, and for what did not come; for ever."""
+        """Look from time to time for recently sent and for missed messages, until cancelled."""
         while True:
             await anyio.sleep(self._engine.confirmation.interval_ms / 1000)
             try:

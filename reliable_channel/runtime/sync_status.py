@@ -1,4 +1,4 @@
-"""Whether a participant has all that it knows of (js-waku's `syncStatus`)."""
+"""Sync status: completeness of a participant's log (js-waku's `syncStatus`)."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -14,31 +14,31 @@ SyncState = Literal["synced", "syncing", "different"]
 
 @dataclass(frozen=True, slots=True)
 class SyncStatus:
-    """A snapshot. `synced` with lost messages is possible: nothing waits for these any more.
+    """Snapshot of the sync status. `synced` is possible with lost messages, because nothing waits
+    for them any more.
 
-    `different` means that nothing is missing as far as this participant knows, and that another
-    participant's log differs all the same: one of both lacks messages that are not referred to any
-    more. That is noticed between participants of this SDK in the `spec` dialect, some minutes after
-    the messages were sent.
+    With `different`, this participant knows of no missing message, but another participant's log
+    differs. One of the two logs lacks messages to which no message refers any more. Only
+    participants of this SDK in the `spec` dialect notice it, some minutes after the messages were
+    sent.
     """
 
     state: SyncState
     received: int
-    """Messages of others that were delivered."""
+    """Delivered messages of other participants."""
     missing: int
-    """Messages known by reference alone, and those that wait for them."""
+    """Messages known only by reference, and messages that wait for them."""
     lost: int
-    """Messages that were given up and have not come since."""
+    """Messages that were declared lost and have not arrived since."""
     different_from: tuple[str, ...] = ()
-    """Participants whose logs differ and stay so, 16 at most."""
+    """Participants whose logs differ permanently, at most 16."""
     repair_failed: bool = False
-    """With `preset="auto"`: no participant that is heard has the messages any more. The next try is
-    after ten minutes, later ones after up to six hours."""
+    """True if no active participant has the messages any more, with `preset="auto"`. The next try
+    is after ten minutes, later ones after up to six hours."""
 
 
 class SyncStatusWatch:
-    """Wakes readers when the status changes, once a turn of the event loop however much happened in
-    it."""
+    """Wakes readers when the status changes, at most once in each turn of the event loop."""
 
     def __init__(self, core: SyncCore) -> None:
         self.closed = False
@@ -47,7 +47,7 @@ class SyncStatusWatch:
         self._changed = Notifier()
 
     def current(self) -> SyncStatus:
-        """The present status."""
+        """Return the present sync status."""
         progress = self._core.progress()
         if progress.missing:
             state: SyncState = "syncing"
@@ -64,28 +64,28 @@ class SyncStatusWatch:
 
     @property
     def version(self) -> int:
-        """Grows with everything that happens."""
+        """Version of the status, which grows with every change."""
         return self._version
 
     def notify(self) -> None:
-        """Something happened."""
+        """Note that the status may have changed."""
         self._version += 1
         if self._changed.waiting:
             self._changed.notify()
 
     def close(self) -> None:
-        """Let readers finish."""
+        """Let all waiting readers finish."""
         self.closed = True
         self.notify()
 
     async def newer_than(self, version: int) -> None:
-        """Wait until something happened after `version`, and let the batch it belongs to end."""
+        """Wait until a change after `version`, and until its batch ends."""
         while self._version == version:
             await self._changed.wait()
         await anyio.lowlevel.checkpoint()
 
     def changes(self) -> AsyncIterator[SyncStatus]:
-        """The present status, then each other one."""
+        """Iterate over the present status and each later one."""
         return _Changes(self)
 
 

@@ -1,4 +1,4 @@
-"""What the tasks between an engine and its transport share."""
+"""Objects that the tasks between an engine and its transport share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from .state_writer import StateWriter
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """The place of a task in a channel."""
+    """Context of a task in a channel."""
 
     driver: RealTimeDriver
     transport: Transport
     health: Health
     writer: StateWriter | None
     random: Callable[[], float]
-    """Uniform in [0, 1)."""
+    """Function that returns a uniform random number in [0, 1)."""
 
     def backoff(self) -> Backoff:
-        """A new pause between attempts, which grows."""
+        """Return a new growing pause between attempts."""
         return Backoff(self.random)
 
     async def writable(self) -> None:

@@ -1,4 +1,4 @@
-"""Messages that do not open with the channel's key, and what is wrong as far as that shows."""
+"""Messages that do not open with the channel's key, and the probable cause."""
 
 from typing import Final
 
@@ -10,13 +10,13 @@ WARNED_AT: Final = 3
 """Messages that do not open, one after the other, before it is a warning: anyone can publish one.
 A wrong key opens nothing, so the next messages follow."""
 KNOWN: Final = 1000
-"""Hashes that are remembered: a Store gives the same message again."""
+"""Number of remembered hashes, because a Store returns the same message again."""
 
 
 class Unopened:
     """Messages that the key does not open.
 
-    A message in the other order of encryption is recognised, and not delivered: in the order
+    A message in the other order of encryption is recognised but not delivered. In the order
     `encrypt-then-sds` a stranger can forge senders and references.
     """
 
@@ -43,7 +43,7 @@ class Unopened:
         self._in_a_row = self._in_other_order = 0
 
     async def note(self, message_hash: bytes, payload: bytes) -> bool:
-        """Note a payload that could not be read; return True if the log should say so now."""
+        """Note an unreadable payload. Return True if the log should report it now."""
         if not self._known.add(message_hash):
             return False
         is_in_other_order = await self._opens_in_other_order(payload)
@@ -53,11 +53,12 @@ class Unopened:
         return self._add(counts)
 
     def note_content(self, message_id: str) -> bool:
-        """Note a message whose content did not open; return True if the log should say so now."""
+        """Note a message whose content did not open. Return True if the log should report it
+        now."""
         return self._add(self._known.add(message_id.encode()))
 
     async def try_open(self, message_hash: bytes, payload: bytes) -> None:
-        """Open a message as the channel would, and note what does not open."""
+        """Open a message as the channel would, and note a failure."""
         try:
             if not self._contents_alone:
                 await self._encryption.decrypt(payload)
@@ -77,7 +78,7 @@ class Unopened:
 
     @property
     def warning(self) -> str | None:
-        """What is wrong at present and what to do; None if nothing is.
+        """Return the present problem and its solution, or None.
 
         A message in the other order is a warning by itself, because its sender has the key.
         """
@@ -86,7 +87,7 @@ class Unopened:
 
     @property
     def found(self) -> str | None:
-        """What was wrong at any time and what to do; None if every message opened."""
+        """Return the problem of any time and its solution, or None if every message opened."""
         if not self._count or (self._is_shared and self.has_opened):
             return None
         if self._in_other_order:

@@ -1,4 +1,5 @@
-"""Which own messages others have, read from what they send (LIP 109, Review ACK Status)."""
+"""Acknowledgements of own messages, read from the messages of others (LIP 109, Review ACK
+Status)."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -17,8 +18,8 @@ from .options import SdsOptions
 from .outgoing import OutgoingBuffer
 
 MAX_FALSE_POSITIVES: Final = 0.01
-"""A filter whose fill gives more false positives than this says nothing: one with all bits set
-acknowledges everything."""
+"""Maximum rate of false positives of a filter that counts. A filter with all bits set would
+acknowledge everything."""
 
 
 class _ParticipantRow(NamedTuple):
@@ -30,7 +31,7 @@ PARTICIPANTS: Final = typed_table("participants", _ParticipantRow)
 
 
 class Participants:
-    """The other senders heard, the longest silent first; bounded."""
+    """Limited set of the other senders that were heard, the longest silent first."""
 
     def __init__(self, limit: int, recorder: Recorder = NO_RECORDER) -> None:
         self._limit = limit
@@ -53,14 +54,14 @@ class Participants:
             self._recorder.delete(PARTICIPANTS, self._last_heard_ms.popitem(last=False)[0])
 
     def restore(self, rows: Iterable[Row]) -> None:
-        """Begin with those heard before a restart."""
+        """Restore the senders that were heard before a restart."""
         for sender_id, first_heard_ms in PARTICIPANTS.read(rows):
             self._last_heard_ms[sender_id] = first_heard_ms
 
 
 class AcknowledgementReview:
-    """Acks are evidence with a source: causal history proves, a bloom filter counts once a
-    participant."""
+    """Review of acknowledgements. A causal history is a proof, and a bloom filter counts once for
+    each participant."""
 
     def __init__(
         self,
@@ -78,8 +79,8 @@ class AcknowledgementReview:
     def review(
         self, message: Message, form: BloomForm
     ) -> Iterator[MessageAcknowledged | MessagePossiblyAcknowledged | BloomFilterIgnored]:
-        """Apply one received message to the outgoing buffer, and return what that changed; `form`
-        is that of its dialect's bloom filters."""
+        """Apply one received message to the outgoing buffer. Return the changes. `form` is the form
+        of bloom filters in its dialect."""
         if not self._outgoing.entries:
             return
         sender_id = message.sender_id

@@ -1,4 +1,4 @@
-"""When a participant has something to do: one time for each kind of work."""
+"""Agenda of a participant: one time for each kind of work."""
 
 from enum import IntEnum
 from sys import maxsize
@@ -8,30 +8,29 @@ _NEVER: Final = maxsize
 
 
 class Slot(IntEnum):
-    """A kind of work that waits for its time."""
+    """Kind of work that waits for its time."""
 
     SYNC = 0
     RETRY = 1
     REPAIR_REQUEST = 2
     REPAIR_ANSWER = 3
     SWEEP = 4
-    """Of the incoming buffer: what is ready, and what counts as lost."""
+    """Check of the incoming buffer for ready and for lost messages."""
     FOLLOW = 5
-    """References that wait until the budget allows to look for them."""
+    """References that wait until the budget permits a search."""
     TRIM = 6
     COPY = 7
     RECONCILIATION = 8
     SEGMENTS = 9
-    """Payloads of which a segment is missing for too long."""
+    """Payloads whose missing segment is overdue."""
     RECOVERY = 10
-    """The repair policy lets other participants be asked."""
+    """Repair requests that the repair policy permits."""
 
 
 class Agenda:
-    """The time of each slot, and the first of them.
+    """Time of each slot, and the earliest of them.
 
-    The code that plans something sets its slot, so that the next deadline is read and never
-    searched for.
+    The code that plans something sets its slot, so the next deadline needs no search.
     """
 
     __slots__ = ("_at_ms", "next_ms")
@@ -42,7 +41,7 @@ class Agenda:
         """The first deadline; None while nothing is planned."""
 
     def plan(self, slot: Slot, at_ms: int | None) -> None:
-        """Set the time of a slot; None clears it."""
+        """Set the time of a slot. None clears it."""
         self._at_ms[slot] = _NEVER if at_ms is None else at_ms
         first_ms = min(self._at_ms)
         self.next_ms = None if first_ms == _NEVER else first_ms

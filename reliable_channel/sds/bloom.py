@@ -1,9 +1,8 @@
-"""The bloom filter of received message ids (LIP 109, Participant state).
+"""Bloom filter of received message ids (LIP 109, Participant state).
 
-Bit `i` lives in 64-bit word `i // 64` at offset `i % 64`. In which order the bytes of a word are
-written, what stands around them and which hash finds the bits is the form of a peer family:
-js-waku's is here, nim-sds' in `nim_bloom.py`. A filter is kept in its form all the time, so that
-sending it is a copy.
+Bit `i` is in 64-bit word `i // 64` at offset `i % 64`. Each peer family has its own byte order,
+header and hash. The form of js-waku is here, that of nim-sds in `nim_bloom.py`. A filter is always
+kept in its form, so sending it is a copy.
 """
 
 import math
@@ -17,7 +16,7 @@ from .declared import Bound, Doc, Fits, Unit, check
 
 MIN_ERROR_RATE: Final = 1e-9
 MAX_CHANGES: Final = 500
-"""Ids for which a rolling filter remembers where they changed it."""
+"""Ids of which a rolling filter remembers the changed places."""
 
 
 def _is_error_rate(value: object) -> bool:
@@ -26,7 +25,8 @@ def _is_error_rate(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BloomParameters:
-    """The size of a filter; two participants can read each other's only if theirs are equal.
+    """Size of a filter. Two participants can read each other's filters only if their sizes are
+    equal.
 
     Raises:
         ValueError: a value that is not allowed; the text names it and what is.
@@ -49,7 +49,7 @@ class BloomParameters:
 
     @property
     def bits_per_element(self) -> int:
-        """Bits an id takes: 15 by default."""
+        """Bits of the filter for each id: 15 by default."""
         return math.ceil(-math.log(self.error_rate) / math.log(2) ** 2)
 
     @property
@@ -64,35 +64,36 @@ class BloomParameters:
 
     @property
     def layout(self) -> "BloomLayout":
-        """The layout of a filter of this size in js-waku's form."""
+        """Layout of a filter of this size in js-waku's form."""
         return self.layout_in(SPEC_BLOOM)
 
     def layout_in(self, form: "BloomForm") -> "BloomLayout":
-        """The layout of a filter of this size."""
+        """Return the layout of a filter of this size."""
         return BloomLayout(self.bit_count, self.hash_count, form)
 
 
 class BloomFilterError(ValueError):
-    """A received filter cannot be read; the text says why."""
+    """A received filter cannot be read. The text gives the reason."""
 
 
 class BloomForm(Protocol):
-    """How the filters of a peer family look."""
+    """Form of the filters of a peer family."""
 
     byte_flip: int
-    """What the number of a byte is XORed with: 7 where words are big-endian, 0 where they are
-    little-endian."""
+    """Number that is XORed with a byte's index: 7 for big-endian words, 0 for little-endian
+    ones."""
 
     def hash_pair(self, message_id: str, /) -> HashPair:
-        """The hashes that the bits of an id follow from."""
+        """Return the hashes that determine the bits of an id."""
         ...
 
     def write(self, parameters: BloomParameters, words: bytes) -> bytes:
-        """The field of a message, from the words of a filter."""
+        """Return the message field for the words of a filter."""
         ...
 
     def read(self, field: bytes, parameters: BloomParameters) -> tuple["BloomLayout", bytes]:
-        """The layout and the words of a received filter, where our own have `parameters`.
+        """Return the layout and the words of a received filter, when our own filters have
+        `parameters`.
 
         Raises:
             BloomFilterError: it cannot be read.
@@ -101,18 +102,19 @@ class BloomForm(Protocol):
 
 
 class SpecBloomForm:
-    """js-waku's filters: big-endian words and nothing else, so that all must have one size."""
+    """Filters of js-waku: big-endian words and nothing else, so that all filters must have one
+    size."""
 
     byte_flip = 7
     hash_pair = staticmethod(hash_pair)
-    """MurmurHash3, 32 bits."""
+    """Return MurmurHash3 values of 32 bits."""
 
     def write(self, parameters: BloomParameters, words: bytes) -> bytes:
-        """The words."""
+        """Return the words without changes."""
         return words
 
     def read(self, field: bytes, parameters: BloomParameters) -> tuple["BloomLayout", bytes]:
-        """The words, which say nothing of their layout: it is taken to be ours.
+        """Return the words. They do not contain their layout, so ours is assumed.
 
         Raises:
             BloomFilterError: the length shows that it is not.
@@ -130,7 +132,8 @@ SPEC_BLOOM: Final[BloomForm] = SpecBloomForm()
 
 @dataclass(frozen=True, slots=True)
 class BloomLayout:
-    """Where ids lie in the words of a filter with `bit_count` bits and `hash_count` bits an id."""
+    """Positions of ids in the words of a filter with `bit_count` bits and `hash_count` bits an
+    id."""
 
     bit_count: int
     hash_count: int
@@ -138,26 +141,26 @@ class BloomLayout:
 
     @property
     def byte_count(self) -> int:
-        """The size of the words: 18,752 by default."""
+        """Size of the words: 18,752 bytes by default."""
         return 8 * (1 + self.bit_count // 64)
 
     def positions(self, message_id: str) -> list[int]:
-        """The bit positions of an id."""
+        """Return the bit positions of an id."""
         return spread(self.form.hash_pair(message_id), self.hash_count, self.bit_count)
 
     def probes(self, message_id: str) -> "Probes":
-        """The (byte, mask) pairs of an id."""
+        """Return the (byte, mask) pairs of an id."""
         return self.probes_of(self.form.hash_pair(message_id))
 
     def probes_of(self, pair: HashPair) -> "Probes":
-        """The same of an id whose hashes are known."""
+        """Return the (byte, mask) pairs of an id with known hashes."""
         flip = self.form.byte_flip
         positions = spread(pair, self.hash_count, self.bit_count)
         return [(i >> 3 ^ flip, 1 << (i & 7)) for i in positions]
 
     def holds(self, words: bytes, pair: HashPair) -> bool:
-        """Return True if each bit of an id is set. Most ids are not there and the first bit shows
-        it, so that the others are not worked out before."""
+        """Return True if each bit of an id is set. The first bit rules out most absent ids, so the
+        others are computed only if needed."""
         bit_count, flip = self.bit_count, self.form.byte_flip
         first, step = remainder(pair[0], bit_count), remainder(pair[1], bit_count)
         for n in range(self.hash_count):
@@ -167,12 +170,12 @@ class BloomLayout:
         return True
 
     def fill(self, words: bytes) -> float:
-        """The share of bits that are set, from 0 to 1."""
+        """Return the share of bits that are set, from 0 to 1."""
         return min(1.0, set_bits(words) / self.bit_count)
 
 
 def set_bits(words: bytes) -> int:
-    """How many bits are set."""
+    """Return the number of bits that are set."""
     return int.from_bytes(words).bit_count()
 
 
@@ -188,7 +191,7 @@ def contains(data: bytes | bytearray, probes: Probes) -> bool:
 
 
 class BloomFilter:
-    """One filter of one size."""
+    """Bloom filter of one size."""
 
     __slots__ = ("data", "layout")
 
@@ -214,14 +217,14 @@ class BloomFilter:
 
 
 class RollingBloomFilter:
-    """A filter that always holds the newest ids, at least half its capacity and at most all of it.
+    """Filter that always contains the newest ids, at least half its capacity and at most all of it.
 
-    DIVERGES: js-waku never rolls its filter, so that after some 30,000 messages it acknowledges
-    every id that it is asked for (the specification: "SHOULD be rolled over and recomputed once it
-    reaches a predefined capacity"). Two generations: each id goes into the current filter and, once
-    that is half full, into the next one too, which takes over when the current one is full.
-    Constant cost a message and nothing to recompute; up to the capacity the bytes are those of a
-    plain filter.
+    DIVERGES: js-waku never rolls its filter, so after about 30,000 messages it acknowledges every
+    id. The specification says "SHOULD be rolled over and recomputed once it reaches a predefined
+    capacity". This filter has two generations. Each id goes into the current filter and, once that
+    is half full, also into the next one. The next one takes over when the current one is full. The
+    cost of a message is constant, and nothing is recomputed. Up to the capacity the bytes are those
+    of a plain filter.
     """
 
     def __init__(
@@ -264,8 +267,8 @@ class RollingBloomFilter:
         self._count += 1
 
     def changed(self) -> set[int] | None:
-        """The places of the bytes that changed since the last call; None where they are not known
-        any more."""
+        """Return the places of the bytes that changed since the last call, or None if they are
+        unknown."""
         changes, self._changes = self._changes, []
         if changes is None:
             return None

@@ -1,33 +1,33 @@
-"""The string hash of js-waku, Nim's MurmurHash3, and the bloom filter positions that all SDS peers
-make from a pair of hashes.
+"""String hash of js-waku (Nim's MurmurHash3), and the bloom filter positions that a pair of hashes
+determines.
 
-Source: js-waku `nim_hashn`, golden vectors `hashn`. `h` is MurmurHash3 x86 32 with seed 0, taken as
-a signed number; position `i` of an id in a filter of `m` bits is `(|h(id)| + i * |h(id + " b")|) %
+Source: js-waku `nim_hashn`, golden vectors `hashn`. `h` is MurmurHash3 x86 32 with seed 0, as a
+signed number. Position `i` of an id in a filter of `m` bits is `(|h(id)| + i * |h(id + " b")|) %
 m`.
 """
 
 import mmh3
 
 HashPair = tuple[int, int]
-"""`|h(id)|` and `|h(id + " b")|`: all that is needed to find an id in a filter of any size."""
+"""Pair `|h(id)|` and `|h(id + " b")|`, which determines the id's bits in a filter of any size."""
 
 _C1, _C2, _MASK = 0xCC9E2D51, 0x1B873593, 0xFFFFFFFF
 
 
 def positions(item: str, hash_count: int, bit_count: int) -> list[int]:
-    """The `hash_count` bit positions of `item` in a filter of `bit_count` bits."""
+    """Return the `hash_count` bit positions of `item` in a filter of `bit_count` bits."""
     return spread(hash_pair(item), hash_count, bit_count)
 
 
 def hash_pair(item: str) -> HashPair:
-    """The hashes that the positions of `item` are made from."""
+    """Return the hashes that determine the positions of `item`."""
     if item.isascii():
         return abs(mmh3.hash(item, 0, True)), abs(mmh3.hash(item + " b", 0, True))
     return abs(bloom_hash(item)), abs(bloom_hash(item + " b"))
 
 
 def spread(pair: HashPair, hash_count: int, bit_count: int) -> list[int]:
-    """The positions that a pair of hashes makes."""
+    """Return the positions that a pair of hashes determines."""
     first, step = pair
     if first < 0 or step < 0:
         first, step = remainder(first, bit_count), remainder(step, bit_count)
@@ -37,13 +37,13 @@ def spread(pair: HashPair, hash_count: int, bit_count: int) -> list[int]:
 
 
 def remainder(dividend: int, divisor: int) -> int:
-    """Nim's `mod`, which takes the sign of the dividend: `abs` of the lowest 64-bit number stays
+    """Return Nim's `mod`, with the sign of the dividend. `abs` of the lowest 64-bit number stays
     negative there."""
     return dividend % divisor if dividend >= 0 else -(-dividend % divisor)
 
 
 def bloom_hash(item: str) -> int:
-    """The signed 32-bit hash of `item`; non-ASCII text is hashed as js-waku hashes it."""
+    """Return the signed 32-bit hash of `item`. Non-ASCII text is hashed as in js-waku."""
     if item.isascii():
         return mmh3.hash(item, 0, True)
     return _hash_utf16_units(item)

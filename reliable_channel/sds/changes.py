@@ -1,11 +1,11 @@
-"""What a step changes of that which a restart needs.
+"""Changes of a step to the data that a restart needs.
 
-The core works in memory. An owner that wants it to outlive its process gives it a `Recorder`; after
-each step, and before anything of that step is let out, the owner writes what `take()` hands out, in
-one transaction. `restoring.py` is the way back.
+The core works in memory. To survive its process, its owner gives it a `Recorder`. After each step,
+the owner writes the result of `take()` in one transaction, before it releases the step.
+`restoring.py` is the way back.
 
-Small tables are rows by key: putting a key again replaces its row. The log is apart, since it is
-large: its entries are added, learn a retrieval hint, and are trimmed from the oldest on.
+Small tables are rows by key, and putting a key again replaces its row. The log is separate, because
+it is large. Its entries are added, learn a retrieval hint, and are trimmed from the oldest on.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,25 +14,25 @@ from typing import Any, ClassVar, Final, Generic, TypeVar, get_type_hints
 
 Value = str | int | bytes | None
 Row = tuple[Value, ...]
-"""The values of a table's columns; the first one is the key."""
+"""Values of a table's columns. The first is the key."""
 LogKey = tuple[int, str]
-"""Lamport timestamp and message id: where an entry stands in the log."""
+"""Place of an entry in the log: Lamport timestamp and message id."""
 LogRow = tuple[str, str, int, bytes, bytes | None]
-"""Message id, sender id, Lamport timestamp, content and retrieval hint of a log entry."""
+"""Log entry: message id, sender id, Lamport timestamp, content and retrieval hint."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A small table, and what its columns hold: `TEXT`, `INTEGER`, `BLOB` or `ANY`, each of them
-    possibly nothing. A constant of its module: no two have one name."""
+    """Small table with the types of its columns: `TEXT`, `INTEGER`, `BLOB` or `ANY`, all nullable.
+    It is a constant of its module with a unique name."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
-    """Names and types, the key first."""
+    """Names and types of the columns, the key first."""
 
 
 class DamagedRow(ValueError):
-    """A row is not one that this package writes."""
+    """A row was not written by this package."""
 
 
 R = TypeVar("R")
@@ -44,13 +44,13 @@ _COLUMN_TYPES: Final[dict[Any, str]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypedTable(Table, Generic[R]):
-    """A table whose columns are the fields of a named tuple."""
+    """Table whose columns are the fields of a named tuple."""
 
     make: Callable[..., R]
     types: tuple[Any, ...]
 
     def read(self, rows: Iterable[Row]) -> Iterator[R]:
-        """Give rows their types.
+        """Return rows with their types.
 
         Raises:
             DamagedRow: a row has a value of another type, or more or fewer values.
@@ -63,7 +63,7 @@ class TypedTable(Table, Generic[R]):
 
 
 def typed_table(name: str, row: Callable[..., R]) -> TypedTable[R]:
-    """Return the table whose rows are `row`, a named tuple; its first field is the key."""
+    """Return the table of the named tuple `row`. Its first field is the key."""
     fields = get_type_hints(row)
     columns = tuple((column, _COLUMN_TYPES[of]) for column, of in fields.items())
     return TypedTable(name, columns, row, tuple(fields.values()))
@@ -71,24 +71,24 @@ def typed_table(name: str, row: Callable[..., R]) -> TypedTable[R]:
 
 @dataclass(slots=True)
 class Changes:
-    """What one step changed, or several, to be written in one transaction."""
+    """Changes of one step or several, to be written in one transaction."""
 
     entries: dict[str, LogRow] = field(default_factory=dict)
-    """New in the log, by message id."""
+    """New log entries by message id."""
     hints: dict[str, LogRow] = field(default_factory=dict)
-    """Entries that stood in the log already and learned their retrieval hint, by message id."""
+    """Existing log entries that learned their retrieval hint, by message id."""
     removed: set[str] = field(default_factory=set)
-    """Ids of entries that were taken out of the log, before `entries` were put in."""
+    """Ids of entries that were removed from the log, before `entries` were added."""
     trimmed_below: LogKey | None = None
-    """What stands below this key left the log."""
+    """Key below which all entries left the log."""
     rows: dict[tuple[Table, Value], Row | None] = field(default_factory=dict)
-    """By table and key; None where the row was deleted."""
+    """Changed rows by table and key. None if the row was deleted."""
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.entries or self.hints or self.removed or self.trimmed_below)
 
     def add(self, later: "Changes") -> None:
-        """Include what a later step changed."""
+        """Add the changes of a later step."""
         for message_id in later.removed:
             self.removed.add(message_id)
             self.entries.pop(message_id, None)
@@ -100,51 +100,51 @@ class Changes:
         self.rows.update(later.rows)
 
     def hint(self, row: LogRow) -> None:
-        """An entry of the log learned its retrieval hint."""
+        """Record that an entry of the log learned its retrieval hint."""
         message_id = row[0]
         (self.entries if message_id in self.entries else self.hints)[message_id] = row
 
 
 class Recorder:
-    """Collects the changes of a step."""
+    """Recorder of the changes of a step."""
 
     records: ClassVar[bool] = True
-    """False if what is put goes nowhere: ask it before making a row that costs something."""
+    """True if recorded values are kept. Check it before you make a row that costs time."""
 
     def __init__(self) -> None:
         self._changes = Changes()
 
     def put(self, table: Table, *row: Value) -> None:
-        """A row is new, or new in what it says."""
+        """Record a new or changed row."""
         self._changes.rows[table, row[0]] = row
 
     def delete(self, table: Table, key: Value) -> None:
-        """A row is gone, if it ever was there."""
+        """Record that a row is deleted, if it ever existed."""
         self._changes.rows[table, key] = None
 
     def log(self, row: LogRow) -> None:
-        """A message entered the log."""
+        """Record that a message entered the log."""
         self._changes.entries[row[0]] = row
 
     def logged(self, start: LogKey, end: LogKey) -> int:
-        """How many entries entered the log since `take()` that stand from `start` up to and without
-        `end`: an archive does not find them yet."""
+        """Return how many entries from `start` up to but not including `end` entered the log since
+        `take()`. An archive does not find them yet."""
         return sum(start <= (row[2], row[0]) < end for row in self._changes.entries.values())
 
     def hint(self, row: LogRow) -> None:
-        """An entry of the log learned its retrieval hint."""
+        """Record that an entry of the log learned its retrieval hint."""
         self._changes.hint(row)
 
     def remove(self, message_id: str) -> None:
-        """An entry was taken out of the log."""
+        """Record that an entry was removed from the log."""
         self._changes.add(Changes(removed={message_id}))
 
     def trim(self, below: LogKey) -> None:
-        """What stands below this key left the log."""
+        """Record that all entries below this key left the log."""
         self._changes.trimmed_below = below
 
     def take(self) -> Changes:
-        """Hand out what changed since the last time."""
+        """Return the changes since the last call."""
         changes, self._changes = self._changes, Changes()
         return changes
 
@@ -174,9 +174,9 @@ class _NoRecorder(Recorder):
 
 
 CHANNEL: Final = Table("channel", (("name", "TEXT"), ("value", "ANY")))
-"""Single values: the clock, the horizon of the log, since when this participant takes part."""
+"""Single values: the clock, the horizon of the log, and the start of this participant."""
 
 NO_RECORDER: Final[Recorder] = _NoRecorder()
 
 Tables = Mapping[str, Sequence[Row]]
-"""The rows of each table by its name."""
+"""Rows of each table by its name."""

@@ -1,7 +1,7 @@
-"""The Lamport clock of a channel (LIP 109, Participant state and Send Message).
+"""Lamport clock of a channel (LIP 109, Participant state and Send Message).
 
-Timestamps are milliseconds everywhere in the core, whichever unit a dialect has on the wire, so
-that one log orders the messages of all dialects and all participants end with the same one.
+The core uses milliseconds everywhere, whatever the unit of a dialect. One log thus orders the
+messages of all dialects, and all participants end with the same log.
 """
 
 from typing import Final
@@ -10,8 +10,7 @@ SECOND_MS: Final = 1000
 
 
 class LamportClock:
-    """A logical clock in milliseconds that starts at, and never falls behind, the time of its
-    owner."""
+    """Logical clock (ms) that never falls behind the time of its owner."""
 
     __slots__ = ("value",)
 
@@ -19,20 +18,20 @@ class LamportClock:
         self.value = now_ms
 
     def tick(self, now_ms: int) -> int:
-        """Step for a message to send: `max(now, value + 1)`."""
+        """Advance for a message to send: `max(now, value + 1)`."""
         self.value = max(now_ms, self.value + 1)
         return self.value
 
     def merge(self, lamport_timestamp: int) -> None:
-        """Adopt the timestamp of a delivered message where it is ahead."""
+        """Adopt the timestamp of a delivered message if it is ahead."""
         self.value = max(self.value, lamport_timestamp)
 
 
 class SecondsClock(LamportClock):
-    """The clock of nim-sds: whole seconds, still counted in milliseconds, which start at 0 and step
-    with each message received, too.
+    """Clock of nim-sds in whole seconds (counted in milliseconds). It starts at 0, and also steps
+    with each received message.
 
-    In a channel with more than one message a second it runs ahead of the time, without end.
+    In a channel with more than one message a second it runs ahead of the time, without limit.
     """
 
     __slots__ = ()
@@ -41,15 +40,15 @@ class SecondsClock(LamportClock):
         super().__init__(0)
 
     def tick(self, now_ms: int) -> int:
-        """Step for a message to send: `max(now, value) + 1` in seconds."""
+        """Advance for a message to send: `max(now, value) + 1` in seconds."""
         self._step(now_ms)
         return self.value
 
     def merge(self, lamport_timestamp: int) -> None:
-        """Step for a delivered message: `max(lamport_timestamp, value) + 1` in seconds.
+        """Advance for a delivered message: `max(lamport_timestamp, value) + 1` in seconds.
 
-        The timestamp may be of the other dialect and no whole second; the step is beyond it all the
-        same.
+        The timestamp may belong to the other dialect and be no whole second. The clock still moves
+        beyond it.
         """
         self._step(lamport_timestamp)
 

@@ -1,8 +1,8 @@
-"""Noticing that the own log differs from another participant's.
+"""Detection of differences between the own log and another participant's.
 
-Each sync message carries the root of its sender's log, without the newest messages, which may still
-be on their way. A receiver compares its own log. A difference that stays is an event and part
-of the sync status; which messages differ, and how to get them, is not found out here.
+Each sync message carries the root of its sender's log. The newest messages are left out, because
+they may still be on their way. A receiver compares its own log. A lasting difference becomes an
+event and part of the sync status. Another module finds the differing messages.
 """
 
 from collections import OrderedDict, deque
@@ -16,18 +16,19 @@ from .message import Message
 from .references.joining import Joining
 
 STABLE_MS: Final = 300_000
-"""Messages that entered the log later are not compared: as long as missing ones are waited for."""
+"""Age below which messages are not compared: the time for which missing messages are awaited."""
 STAYS_MS: Final = 20_000
-"""A difference that lasts this long, at two roots at least, is not one of messages underway."""
+"""Duration of a real difference, at two roots at least. A shorter one may come from messages on
+their way."""
 OVERTAKEN_MS: Final = 300_000
-"""How long a sync message with an earlier Lamport timestamp may be one that was overtaken. A forged
-one may be far ahead, and is not to keep a participant from being heard for as long."""
+"""Time in which a sync message with an earlier Lamport timestamp may have been overtaken. A forged
+one may be far ahead, and must not silence a participant for longer."""
 FORGET_MS: Final = 3_600_000
-"""A participant that differed and was not heard for so long is not counted any more."""
+"""Silence after which a differing participant no longer counts."""
 MAX_SUSPECTS: Final = 16
-"""Participants that are remembered as different; more say nothing new."""
+"""Maximum number of remembered differing participants. More would tell nothing new."""
 SAMPLES: Final = 5
-"""Times at which it is noted where the log ended, until it is old enough to be compared."""
+"""Number of times at which the end of the log is noted until it is old enough for a comparison."""
 
 
 @dataclass(slots=True)
@@ -43,10 +44,10 @@ class _Suspect:
 
 
 class LogComparison:
-    """What the roots of others say of the own log."""
+    """Result of comparing the roots of others with the own log."""
 
     stable_ms: ClassVar[int] = STABLE_MS
-    """Messages that entered the log later are not part of own roots."""
+    """Age below which messages are not part of own roots."""
 
     def __init__(self, log: MessageLog, joining: Joining) -> None:
         self._sample_ms = self.stable_ms // SAMPLES
@@ -68,7 +69,7 @@ class LogComparison:
 
     @property
     def different_from(self) -> tuple[str, ...]:
-        """The participants whose logs differ from the own one and stay so."""
+        """Participants whose logs permanently differ from the own one."""
         return tuple(name for name, suspect in self._suspects.items() if suspect.is_confirmed)
 
     @property
@@ -77,7 +78,7 @@ class LogComparison:
         return False
 
     def root(self, now_ms: int) -> LogRoot | None:
-        """The root for the next sync message; None while there is nothing to compare."""
+        """Return the root for the next sync message, or None if there is nothing to compare."""
         self._sample(now_ms)
         at_ms, end = self._samples[0]
         if not self._is_over(end, now_ms):
@@ -93,8 +94,7 @@ class LogComparison:
         return self._log.sums.root(start, end)
 
     def review(self, sync: Message, now_ms: int) -> LogDiffers | LogAgrees | None:
-        """Compare with the root of another's sync message; return what the application should
-        know."""
+        """Compare the root of another's sync message. Return the resulting events."""
         self._sample(now_ms)
         root, lamport = sync.log_root, sync.lamport_timestamp or 0
         suspect = self._suspects.get(sync.sender_id)
@@ -128,7 +128,7 @@ class LogComparison:
 
     @property
     def start(self) -> int:
-        """The second from which on this participant wants all messages and can compare them."""
+        """Second from which this participant wants all messages and can compare them."""
         return max(self._log.sums.start, -(-self._joining.wanted_from // SECOND_MS))
 
     def _agrees(self, now_ms: int) -> None:

@@ -1,11 +1,11 @@
-"""Options declared once: bound, unit and text stand in the annotation, the default beside it.
+"""Options declared once: limits, unit and text are in the annotation, and the default follows it.
 
     retry_interval_ms: Annotated[int, Bound(1), Unit("ms"), Doc("Wait before a retry.")] = 30_000
 
-From the declaration a value is checked, a flag of the command line gets its help, and the reference
-its row. `declared` gives the declarations of a dataclass, `check` obeys them. Types are checked as
-well: whole numbers, numbers, switches, texts, paths, `Literal` and dataclasses; for others give
-`Fits`. `None` and `UNSET` are allowed where the type names them.
+The declaration checks a value and gives a flag its help and the reference its row. `declared`
+returns the declarations of a dataclass, and `check` applies them. Types are checked as well: whole
+numbers, numbers, switches, texts, paths, `Literal` and dataclasses. Other types need `Fits`. `None`
+and `UNSET` are allowed if the type names them.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,14 +32,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 UNITS: Final = ("bytes", "messages", "ms", "s")
-"""Units that need no `Unit` where a name ends with one."""
+"""Units for which a name with that ending needs no `Unit`."""
 
 Problem = Callable[[object], str | None]
-"""Returns what a wrong value must be, such as `at least 1`; None for a right one."""
+"""Function that describes valid values, such as `at least 1`, for a wrong value. None for a valid
+one."""
 
 
 class UnsetType(Enum):
-    """The type of `UNSET`."""
+    """Type of the value `UNSET`."""
 
     UNSET = "unset"
 
@@ -48,7 +49,7 @@ class UnsetType(Enum):
 
 
 UNSET: Final = UnsetType.UNSET
-"""Value of an option that was not given, where None or a number would mean something."""
+"""Value of an option that was not given, for options where None or a number has another meaning."""
 
 
 def known(value: T | UnsetType, default: T) -> T:
@@ -58,7 +59,7 @@ def known(value: T | UnsetType, default: T) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Least and greatest value of a whole number."""
+    """Smallest and largest value of a whole number."""
 
     least: int
     most: int | None = None
@@ -66,21 +67,21 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Unit of a number, where its name does not end with one of `UNITS`."""
+    """Unit of a number whose name does not end with one of `UNITS`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """Text of an option; line breaks count as spaces."""
+    """Text of an option. Line breaks count as spaces."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """A separate check: `allowed` names the values for which `fits` returns True."""
+    """Separate check. `allowed` describes the values for which `fits` returns True."""
 
     allowed: str
     fits: Callable[[Any], bool]
@@ -88,7 +89,7 @@ class Fits:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """Bound, unit, text and check as another class declares them, by the same name or `name`."""
+    """Limits, unit, text and check as another class declares them, by the same name or `name`."""
 
     kind: "type[DataclassInstance]"
     name: str = ""
@@ -110,19 +111,19 @@ _NUMBER: Final = Fits("a number", _is_number)
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A declaration of an option."""
+    """Declaration of one option of a dataclass."""
 
     kind: Any
-    """Type of a value that a text can give: `bool`, `int`, `float`, `str`, `Path` or a `Literal`;
-    a dataclass of further options; None for other objects."""
+    """Type of a value that a text can give: `bool`, `int`, `float`, `str`, `Path` or a `Literal`. A
+    dataclass for a group of options, None for other objects."""
     default: object
-    """`dataclasses.MISSING` if the option must be given."""
+    """Default value, or `dataclasses.MISSING` if the option is required."""
     unit: str
     doc: str
     problem: Problem
 
     def check(self, name: str, value: object) -> None:
-        """Check a value.
+        """Check a value against its declaration.
 
         Raises:
             ValueError: it is not allowed; the text names the option and what is.

@@ -1,4 +1,5 @@
-"""Delivering and giving up (LIP 109, Deliver Message and Periodic Incoming Buffer Sweep)."""
+"""Delivery, and declaring messages lost (LIP 109, Deliver Message and Periodic Incoming Buffer
+Sweep)."""
 
 from collections import deque
 
@@ -11,20 +12,21 @@ from .state import ChannelState
 from .states import Trigger
 
 JOINING_TIMEOUT_MS = 300_000
-"""How long earlier messages are looked for where missing ones are waited for without end."""
+"""Time for which earlier messages are searched if the wait for missing ones has no limit."""
 
 
 class Delivery:
-    """Moves messages from arrival, or from the incoming buffer, into the log."""
+    """Moves messages from arrival or the incoming buffer into the log."""
 
     def __init__(self, state: ChannelState) -> None:
         self._state = state
 
     def deliver(self, first: ArrivedMessage) -> None:
-        """Deliver a message, and those whose last dependency it was (LIP 109, Deliver Message).
+        """Deliver a message, and messages for which it was the last dependency (LIP 109, Deliver
+        Message).
 
-        A sync message of a dialect that refers to them has nothing to deliver, but others wait for
-        it, and it for others, all the same.
+        In a dialect that refers to sync messages, a sync message has no content to deliver. Other
+        messages still wait for it, and it waits for others.
         """
         state = self._state
         at_once = state.options.behaviour.deliver == "at_once"
@@ -67,7 +69,7 @@ class Delivery:
         )
 
     def pass_over(self, message_id: str) -> None:
-        """Let go of a message that is not wanted, and deliver what waited for it alone."""
+        """Drop an unwanted message, and deliver the messages that waited only for it."""
         buffer = self._state.incoming_buffer
         self._state.joining.mark_historic(message_id)
         buffer.arrived(message_id)
@@ -88,7 +90,7 @@ class Delivery:
                 self.deliver(self._state.incoming_buffer.take(parked.message.message_id))
 
     def sweep(self, now_ms: int) -> None:
-        """Deliver what is ready and give up what is overdue."""
+        """Deliver ready messages, and declare overdue ones lost."""
         state = self._state
         buffer, timeout_ms = (
             state.incoming_buffer,
@@ -112,7 +114,7 @@ class Delivery:
             self.plan_sweep(now_ms)
 
     def plan_sweep(self, now_ms: int) -> None:
-        """See that a sweep comes, now that something waits."""
+        """Plan a sweep, because something waits now."""
         agenda = self._state.agenda
         if not agenda.is_planned(Slot.SWEEP):
             agenda.plan(Slot.SWEEP, now_ms + self._state.options.sweep_in_buf_interval_ms)

@@ -1,4 +1,4 @@
-"""The collaborators of a participant: those of LIP 109, or tuned ones with `self_tuning`."""
+"""Factory of a participant's collaborators: those of LIP 109, or tuned ones with `self_tuning`."""
 
 from .delivery import Delivery
 from .receiving import Receiver

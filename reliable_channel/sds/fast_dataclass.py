@@ -1,4 +1,4 @@
-"""Values that are made for every message."""
+"""Value classes for objects that are made for every message."""
 
 from dataclasses import dataclass
 from typing import TypeVar, dataclass_transform
@@ -8,6 +8,6 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True)
 def value(cls: type[T]) -> type[T]:
-    """A dataclass that the type checker holds frozen, and the interpreter does not: a frozen one
-    takes four times as long to make, and each message makes a dozen."""
+    """Make a dataclass that only the type checker treats as frozen. A really frozen one takes four
+    times as long to make, and each message makes a dozen."""
     return dataclass(slots=True, unsafe_hash=True)(cls)

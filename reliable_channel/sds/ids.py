@@ -1,4 +1,4 @@
-"""Message ids. The specification only asks that they are unique."""
+"""Message ids. The specification only requires that they are unique."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, KeysView
@@ -8,16 +8,18 @@ from typing import Final
 from .changes import NO_RECORDER, Recorder, Row, Table
 
 PROOF_AGE_MS: Final = 30 * 24 * 60 * 60 * 1000
-"""How old a stamp may be to prove an id. Sender, time and content stand in an id without anything
-between them: with any time at all, a content that begins with digits could be read in two ways."""
+"""Maximum age of a timestamp that proves an id. Sender, time and content are joined without
+separators. With any time allowed, a content that begins with digits could be read in two ways."""
 IdFunction = Callable[[str, int, bytes], str]
-"""`(sender_id, timestamp_ns, content) -> message_id`; must be unique in the channel."""
+"""Function `(sender_id, timestamp_ns, content) -> message_id`. Its results must be unique in the
+channel."""
 
 
 def reliable_channel_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
-    """Hex keccak-256 of sender, decimal nanoseconds and content (LIP 173, Component rules).
+    """Return the hex keccak-256 of sender, decimal nanoseconds and content (LIP 173, Component
+    rules).
 
-    Unique for equal content from two senders, or twice from one.
+    It differs for equal content of two senders, and for repeated content of one sender.
     """
     from Crypto.Hash import keccak  # loaded with the first message: it loads a parser of C
 
@@ -26,9 +28,9 @@ def reliable_channel_id(sender_id: str, timestamp_ns: int, content: bytes) -> st
 
 
 def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
-    """Hex sha256 of the content alone, as js-waku makes its ids.
+    """Return the hex sha256 of the content alone, the id function of js-waku.
 
-    Equal content from two senders is then one message. For comparison with js-waku only.
+    Equal content of two senders is then one message. Use it only for comparison with js-waku.
     """
     return sha256(content).hexdigest()
 
@@ -36,12 +38,12 @@ def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
 def is_proven(
     message_id: str, sender_id: str, content: bytes, sent_at_ns: int | None, now_ms: int
 ) -> bool:
-    """Return True if an id was made for this content by this sender: finding two that fit is
+    """Return True if an id was made for this content by this sender. Finding two that fit is
     infeasible.
 
-    `sent_at_ns` is what the transport says of when it was sent. A participant stamps a new message
-    with the time that its id was made of, so that a participant with the message as it was first
-    sent can check the id. A repetition has another stamp and proves nothing.
+    `sent_at_ns` is the time of sending by the transport. A new message carries the time from which
+    its id was made. A participant that receives this first transmission can check the id. A
+    repetition has another timestamp and proves nothing.
     """
     return (
         sent_at_ns is not None
@@ -54,7 +56,7 @@ _UNNAMED = Table("", (("message_id", "TEXT"),))
 
 
 class RecentIds:
-    """The ids that were added last; the oldest make room."""
+    """Newest added ids. The oldest are evicted."""
 
     def __init__(
         self, limit: int, *, recorder: Recorder = NO_RECORDER, table: Table | None = None
@@ -75,7 +77,7 @@ class RecentIds:
         return iter(self._ids)
 
     def known(self, message_ids: KeysView[str]) -> set[str]:
-        """Those of the ids that are remembered."""
+        """Return the remembered ids out of the given ones."""
         return message_ids & self._ids.keys()
 
     def add(self, message_id: str) -> None:
@@ -85,11 +87,11 @@ class RecentIds:
             self._recorder.delete(self._table, self._ids.popitem(last=False)[0])
 
     def discard(self, message_id: str) -> None:
-        """Forget an id, if it is remembered."""
+        """Remove an id, if it is remembered."""
         if message_id in self._ids:
             del self._ids[message_id]
             self._recorder.delete(self._table, message_id)
 
     def restore(self, rows: Iterable[Row]) -> None:
-        """Begin with the ids from before a restart."""
+        """Restore the ids from before a restart."""
         self._ids = OrderedDict.fromkeys(str(row[0]) for row in rows)

@@ -1,4 +1,4 @@
-"""The two messages of SDS as values (LIP 109, Wire protocol; SDS-R adds `repair_request`)."""
+"""The two messages of SDS as values (LIP 109, Wire protocol). SDS-R adds `repair_request`."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -10,20 +10,20 @@ from .log.root import LogRoot, Reconciling
 
 @value
 class HistoryEntry:
-    """A reference to a message: in a causal history, or in a repair request."""
+    """Reference to a message, in a causal history or in a repair request."""
 
     message_id: str
     retrieval_hint: bytes | None = None
-    """What helps to fetch the message elsewhere: the 32-byte Waku message hash."""
+    """Retrieval hint for other sources: the 32-byte Waku message hash."""
     sender_id: str | None = None
-    """The first sender; without it no participant can answer a repair request (SDS-R)."""
+    """First sender. Without it no participant can answer a repair request (SDS-R)."""
 
 
 class LazyHistory(Sequence[HistoryEntry]):
-    """A received causal history that makes its entries only when asked for them.
+    """Received causal history that makes its entries only on demand.
 
-    A message brings 200 entries by default and a receiver needs their ids alone, unless some are
-    missing. The first `known` of them are in its log, or were.
+    A message has 200 entries by default, and a receiver needs only their ids unless some are
+    missing. The first `known` of them are or were in its log.
     """
 
     __slots__ = ("_entry", "known", "message_ids")
@@ -56,8 +56,7 @@ class LazyHistory(Sequence[HistoryEntry]):
 
 
 class MessageKind(Enum):
-    """What a message is, by the fields that are set (LIP 109, Periodic sync, Ephemeral
-    messages)."""
+    """Kind of a message, determined by its fields (LIP 109, Periodic sync, Ephemeral messages)."""
 
     CONTENT = "content"
     SYNC = "sync"
@@ -65,7 +64,7 @@ class MessageKind(Enum):
 
 
 def kind_of(lamport_timestamp: int | None, content: bytes | None) -> MessageKind | None:
-    """The kind of a message with these fields, or None where neither is there."""
+    """Return the kind of a message with these fields, or None if both are absent."""
     if content:
         return MessageKind.EPHEMERAL if lamport_timestamp is None else MessageKind.CONTENT
     return None if lamport_timestamp is None else MessageKind.SYNC
@@ -76,40 +75,39 @@ _CONTENT, _SYNC, _EPHEMERAL = MessageKind.CONTENT, MessageKind.SYNC, MessageKind
 
 @value
 class Message:
-    """An SDS message. `None` is an absent field, which is not the same as an empty one but in the
+    """SDS message. `None` means an absent field, which differs from an empty one except in the
     `nim` dialect."""
 
     sender_id: str
     message_id: str
     channel_id: str
     lamport_timestamp: int | None = None
-    """Milliseconds since the epoch, or more where a clock ran ahead; in milliseconds whichever unit
-    the dialect has on the wire."""
+    """Milliseconds since the epoch in every dialect, or more if a clock ran ahead."""
     causal_history: Sequence[HistoryEntry] = ()
     """The last entries of the sender's log, oldest first."""
     bloom_filter: bytes | None = None
     repair_request: Sequence[HistoryEntry] = ()
     content: bytes | None = None
     signature: bytes | None = None
-    """A proof of `sender_id`, where one is given (`signing.py`); the last field on the wire."""
+    """Proof of `sender_id`, if there is one (`signing.py`). It is the last field on the wire."""
 
     log_root: LogRoot | None = None
-    """What the sender's log is compared by, in sync messages of this SDK alone."""
+    """Root of the sender's log for comparison, only in sync messages of this SDK."""
     reconciling: Reconciling | None = None
-    """What reconciles logs, in sync messages of this SDK alone."""
+    """Reconciliation of logs, only in sync messages of this SDK."""
     is_tuned: bool = False
-    """True if its sender tunes itself, and puts a filter in for the sake of others alone."""
+    """True if its sender tunes itself and adds a filter only for other implementations."""
 
     @property
     def kind(self) -> MessageKind | None:
-        """The kind, or None where neither a Lamport timestamp nor content is there."""
+        """Kind of the message, or None without Lamport timestamp and content."""
         if self.content:
             return _EPHEMERAL if self.lamport_timestamp is None else _CONTENT
         return None if self.lamport_timestamp is None else _SYNC
 
     @property
     def causal_ids(self) -> Sequence[str]:
-        """The message ids of the causal history, oldest first."""
+        """Message ids of the causal history, oldest first."""
         history = self.causal_history
         if isinstance(history, LazyHistory):
             return history.message_ids

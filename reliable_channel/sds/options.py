@@ -1,6 +1,6 @@
-"""The options of the core, declared once for all that shows or checks them.
+"""Options of the core, each declared once.
 
-Defaults are those that js-waku documents, or better ones that say why.
+Defaults are those that js-waku documents, or better ones with a reason.
 """
 
 from dataclasses import dataclass, field
@@ -11,17 +11,19 @@ from .declared import Bound, Doc, Unit, check
 from .outgoing import RetryPolicy, fixed
 
 ENVELOPE_BYTES: Final = 1024
-"""The fields of a Waku message beside its payload, at most."""
+"""Maximum size of the fields of a Waku message besides its payload."""
 MAX_MESSAGE_BYTES: Final = 150_000 - ENVELOPE_BYTES
 """Size of a Waku message that passes every node, without its own fields. nwaku relays 150 KiB.
 go-waku relays 150,000 bytes and drops longer messages silently."""
 DAY_MS: Final = 24 * 60 * 60 * 1000
 LOG_WINDOW_ENTRIES: Final = 20_000
-"""More than any causal history looks back, or any bloom filter of the default capacity."""
+"""Maximum log size: more than any causal history or bloom filter of the default capacity covers."""
 MAX_CAUSAL_HISTORY_SIZE: Final = 1_000
-"""Longer than the causal history of any implementation: js-waku 200 by default, nim-sds 10."""
+"""Maximum number of references: more than the causal history of any implementation has (js-waku 200
+by default, nim-sds 10)."""
 MAX_REQUESTS_PER_MESSAGE: Final = 100
-"""More than any implementation requests at once: js-waku and nim-sds request 3."""
+"""Maximum number of requests: more than any implementation sends at once (js-waku and nim-sds
+3)."""
 
 SyncScheduleName = Literal["suppressed", "js-waku"]
 
@@ -204,7 +206,7 @@ class Behaviour:
     """
 
     deliver: Literal["at_once", "on_sweep"] = "at_once"
-    """Time of delivery after the last dependency arrived."""
+    """Time at which a message is delivered after its last dependency arrived."""
     log_own_message: Literal["on_send", "on_dispatch"] = "on_send"
     """Time at which an own message enters log and bloom filter. With `on_dispatch`, messages sent
     while the transport is down have no order."""
@@ -231,7 +233,7 @@ JS_WAKU: Final = Behaviour(
 
 @dataclass(frozen=True, slots=True)
 class SdsOptions:
-    """Options of one participant of one channel.
+    """Options of one participant in one channel.
 
     Raises:
         ValueError: a value that is not allowed; the text names it and what is.
@@ -259,12 +261,13 @@ class SdsOptions:
         Bound(1),
         Doc("Wait before a possibly acknowledged message is sent again."),
     ] = None
-    """Default: twice the `retry_interval_ms` of the channel."""
+    """Retry interval of possibly acknowledged messages. Default: twice the `retry_interval_ms` of
+    the channel."""
     max_retry_attempts: Annotated[
         int, Bound(0), Doc("Retries of a message before `delivery_failed`.")
     ] = 10
     retry_policy: RetryPolicy = fixed
-    """Function of these intervals that returns the time of the next retry."""
+    """Function that returns the time of the next retry from these intervals."""
     sync_min_interval_ms: Annotated[
         int,
         Bound(0),
@@ -313,7 +316,7 @@ class SdsOptions:
 
     @property
     def possibly_acknowledged_interval_ms(self) -> int:
-        """Retry interval of possibly acknowledged messages, with its default."""
+        """Retry interval of possibly acknowledged messages, given or by default."""
         return self.possibly_acknowledged_retry_interval_ms or 2 * self.retry_interval_ms
 
 

@@ -1,5 +1,5 @@
-"""The buffer of unacknowledged own messages (LIP 109, Review ACK Status and Periodic Outgoing
-Buffer Sweep)."""
+"""Buffer of unacknowledged own messages (LIP 109, Review ACK Status and Periodic Outgoing Buffer
+Sweep)."""
 
 import heapq
 import json
@@ -15,23 +15,26 @@ from .changes import NO_RECORDER, Recorder, Row, typed_table
 from .fast_dataclass import value
 
 MAX_MS: Final = 60 * 60 * 1000
-"""The longest wait of `doubling`."""
+"""Longest wait of the policy `doubling`."""
 
 
 @value
 class Unacknowledged:
-    """What a retry policy knows of a message that was dispatched."""
+    """Input of a retry policy: a message that was dispatched."""
 
     attempts: int
-    """How often it was dispatched, at least 1."""
+    """Number of dispatches, at least 1."""
     possibly_acknowledged: bool
-    """True if a participant's bloom filter has it."""
+    """True if a participant's bloom filter contains the message."""
     interval_ms: int
-    """What the options say: `retry_interval_ms`, or `possibly_acknowledged_retry_interval_ms`."""
+    """Interval of the options: `retry_interval_ms`, or
+    `possibly_acknowledged_retry_interval_ms`."""
 
 
 RetryPolicy = Callable[[Unacknowledged], int]
-"""How many milliseconds after its last dispatch a message goes again, at least 1.
+"""Function that returns the time from a message's last dispatch to its next one (ms, at least 1).
+It is called at each dispatch, and again when a participant may have the message. It must be pure:
+equal arguments, equal result.
 
 Asked at each dispatch, and again when a participant may have the message. Must be pure: equal
 arguments, equal answer.
@@ -39,12 +42,13 @@ arguments, equal answer.
 
 
 def fixed(message: Unacknowledged) -> int:
-    """What the options say, each time: js-waku's policy, and the default."""
+    """Return the interval of the options each time. It is js-waku's policy, and the default."""
     return message.interval_ms
 
 
 def doubling(message: Unacknowledged) -> int:
-    """Twice as long each time, up to an hour: for participants that are away for long."""
+    """Return twice the time at each retry, up to an hour, for participants that are away for
+    long."""
     doublings = min(message.attempts - 1, MAX_MS.bit_length())
     return max(message.interval_ms, min(message.interval_ms << doublings, MAX_MS))
 
@@ -63,23 +67,22 @@ class _RetryRow(NamedTuple):
 
 OUTGOING: Final = typed_table("outgoing_messages", _OutgoingRow)
 OUTGOING_PROGRESS: Final = typed_table("outgoing_progress", _RetryRow)
-"""Apart from the messages, which are written once: they are a thousand times as long. From the
-first dispatch on."""
+"""Row of a message without its bytes, which are written once because they are a thousand times as
+long. It is written from the first dispatch on."""
 
 
 @dataclass(slots=True)
 class OutgoingEntry:
-    """An own message that no participant is known to have."""
+    """Own message that no other participant is known to have."""
 
     message_id: str
     data: bytes
     attempts: int = 0
-    """How often it was dispatched."""
+    """Number of dispatches of the message."""
     possible_acks: set[str] = field(default_factory=set)
-    """Participants whose bloom filter holds it. A participant counts once, however often it repeats
-    itself."""
+    """Participants whose bloom filter contains the message. Each counts once."""
     due_ms: int | None = None
-    """When it is sent again; None while it waits for the transport."""
+    """Time of the next retry. None while the message waits for the transport."""
 
 
 class _Places:
@@ -108,7 +111,7 @@ class _Places:
 
 
 class OutgoingBuffer:
-    """Own messages by id, and a timetable of their retries."""
+    """Own messages by id, with a timetable of their retries."""
 
     def __init__(
         self,
@@ -136,9 +139,9 @@ class OutgoingBuffer:
         return len(self.entries)
 
     def add(self, message_id: str, data: bytes, *, is_cached: bool = False) -> None:
-        """Take a message that is about to be dispatched for the first time.
+        """Add a message that is about to be dispatched for the first time.
 
-        Its bytes are written once: where `is_cached`, they stand in the repair cache.
+        If it `is_cached`, its bytes are already in the repair cache, and are not written again.
         """
         self.entries[message_id] = OutgoingEntry(message_id, data)
         self._recorder.put(OUTGOING, message_id, b"" if is_cached else data)
@@ -151,8 +154,7 @@ class OutgoingBuffer:
             self._recorder.put(OUTGOING, message_id, entry.data)
 
     def dispatched(self, message_id: str, now_ms: int) -> None:
-        """Start the retry timer of a message that is out. Waiting for a transport uses up no
-        attempt."""
+        """Start the retry timer of a sent message. Waiting for a transport uses no attempt."""
         if entry := self.entries.get(message_id):
             entry.attempts += 1
             interval_ms = self._interval_ms(entry, possibly_acknowledged=bool(entry.possible_acks))
@@ -162,7 +164,7 @@ class OutgoingBuffer:
                 self._record(entry)
 
     def remove(self, message_ids: Iterable[str]) -> list[OutgoingEntry]:
-        """Take those that are in the buffer out of it."""
+        """Remove the messages that are in the buffer from it."""
         entries = self.entries
         removed = [entries.pop(i) for i in filter(entries.__contains__, message_ids)]
         for entry in removed if self._recorder.records else ():
@@ -176,11 +178,11 @@ class OutgoingBuffer:
         return removed
 
     def any_in(self, layout: BloomLayout, words: bytes) -> bool:
-        """Return True if a bloom filter holds any of the messages."""
+        """Return True if a bloom filter contains any of the messages."""
         return next(self._held(layout, words), None) is not None
 
     def review(self, layout: BloomLayout, words: bytes, sender_id: str) -> list[OutgoingEntry]:
-        """The messages that a filter of `sender_id` holds and that this sender was not counted for
+        """Return the messages in a filter of `sender_id` for which this sender was not counted
         yet."""
         found = []
         for message_id in self._held(layout, words):
@@ -199,7 +201,7 @@ class OutgoingBuffer:
         return found
 
     def due(self, now_ms: int) -> list[OutgoingEntry]:
-        """Take the messages whose retry is due off the timetable, unacknowledged ones first."""
+        """Remove and return messages with a due retry, unacknowledged ones first."""
         found = []
         while self._timetable and self._timetable[0][0] <= now_ms:
             due_ms, message_id = heapq.heappop(self._timetable)
@@ -211,7 +213,7 @@ class OutgoingBuffer:
         return sorted(found, key=lambda entry: bool(entry.possible_acks))
 
     def partition(self) -> tuple[list[str], list[str]]:
-        """The ids of unacknowledged and of possibly acknowledged messages."""
+        """Return the ids of unacknowledged and of possibly acknowledged messages."""
         sides: tuple[list[str], list[str]] = [], []
         for entry in self.entries.values():
             sides[bool(entry.possible_acks)].append(entry.message_id)
@@ -227,10 +229,11 @@ class OutgoingBuffer:
         now_ms: int,
         cached: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
-        """Begin with the messages from before a restart; `cached` has bytes by message id.
+        """Restore the messages from before a restart. `cached` has bytes by message id.
 
-        What was dispatched is due when it was due then, or now where it was on its way for another
-        time; what never was waits for the transport, and the owner puts it there.
+        A dispatched message keeps its retry time, or is due now if another dispatch was in
+        progress. A message that was never dispatched waits for the transport, to which the owner
+        passes it.
         """
         steps = {row.message_id: row[1:] for row in OUTGOING_PROGRESS.read(progress)}
         for message_id, data in OUTGOING.read(messages):
@@ -243,7 +246,7 @@ class OutgoingBuffer:
         self._plan()
 
     def undispatched(self) -> list[OutgoingEntry]:
-        """The messages that never went out."""
+        """Return the messages that were never sent."""
         return [entry for entry in self.entries.values() if not entry.attempts]
 
     def _interval_ms(self, entry: OutgoingEntry, *, possibly_acknowledged: bool) -> int:

@@ -1,4 +1,4 @@
-"""Token buckets: how often something may happen."""
+"""Token buckets, which limit how often something may happen."""
 
 from math import ceil
 from typing import Final
@@ -7,8 +7,7 @@ _ROUNDING: Final = 1e-6
 
 
 class Bucket:
-    """A number of tokens, and one more each so many milliseconds. A clock set back refills
-    nothing."""
+    """Token bucket that gains a token in each interval. A clock set back refills nothing."""
 
     def __init__(self, most: int, every_ms: float) -> None:
         self._most = most
@@ -17,7 +16,7 @@ class Bucket:
         self._noted_ms: int | None = None
 
     def take(self, now_ms: int, count: int = 1) -> bool:
-        """Take a number of tokens, if there are so many."""
+        """Take tokens, if there are enough."""
         self._refill(now_ms)
         if self._left < count - _ROUNDING:
             return False
@@ -25,12 +24,12 @@ class Bucket:
         return True
 
     def give_back(self, now_ms: int) -> None:
-        """Return a token, as what it was taken for was worth it."""
+        """Return a token, because its use was worth it."""
         self._refill(now_ms)
         self._left = min(float(self._most), self._left + 1)
 
     def wait_ms(self, now_ms: int) -> int:
-        """How long until there is a token; 0 where there is one."""
+        """Return the time until there is a token (0 if there is one)."""
         self._refill(now_ms)
         return max(0, ceil((1 - self._left - _ROUNDING) * self._every_ms))
 

@@ -1,16 +1,16 @@
-"""Dialects: what a peer family does in its own way, in one value.
+"""Dialects: the properties of each peer family in one value.
 
-`SPEC` is the SDS specification as js-waku speaks it; `NIM` is nim-sds, which status-go and
-logos-delivery use. A participant sends one dialect and listens to as many as it likes.
+`SPEC` is the SDS specification as js-waku implements it. `NIM` is nim-sds, which status-go and
+logos-delivery use. A participant sends one dialect, and can listen to any number.
 
-Mixing. A channel whose participants listen to both dialects is one channel: Lamport timestamps are
-compared in milliseconds (a second of nim-sds is 1000 of them), so that all end with the same log,
-in which every dependency of a message stands before it; acknowledgements and repair requests cross
-the border, each filter read in the form of its sender's dialect. A repaired message is broadcast as
-it was first sent. The clocks of nim-sds run ahead of the time in a busy channel: a participant that
-listens to it should allow for that (`max_lamport_ahead_ms`, see `NIM`). But js-waku and nim-sds
-read their own dialect alone: such a peer misses what is sent in the other one and waits for it, so
-mix to move a channel over, not to bridge it.
+Mixing. If all participants listen to both dialects, they share one channel. Lamport timestamps are
+compared in milliseconds (a second of nim-sds is 1000 of them). All participants therefore end with
+the same log. Acknowledgements and repair requests work across dialects, and each filter is read in
+the form of its sender's dialect. A repaired message is broadcast as it was first sent. In a busy
+channel the clocks of nim-sds run ahead of the time. A participant that listens to it should allow
+that (`max_lamport_ahead_ms`, see `NIM`). However, js-waku and nim-sds read only their own dialect.
+Such a peer misses messages of the other dialect and waits for them. Mix dialects to move a channel,
+not to bridge it.
 """
 
 from collections.abc import Callable
@@ -30,50 +30,52 @@ from .repair.nim import NIM_TIMERS
 
 
 class NamedLayout(Protocol):
-    """A layout of segments (`reliable_channel.segmentation.SegmentLayout`); the core knows no more
-    of it than its name."""
+    """Layout of segments (`reliable_channel.segmentation.SegmentLayout`). The core only uses its
+    name."""
 
     @property
     def name(self) -> str:
-        """What options and texts call it."""
+        """Name in options and texts."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WireProfile:
-    """A dialect: bytes, clock, filters, ids and repair of one peer family."""
+    """Dialect: encoding, clock, filters, ids and repair of one peer family."""
 
     name: str
     codec: Codec = field(repr=False)
     clock: Callable[[int], LamportClock]
-    """Makes the Lamport clock, given the time in milliseconds: its unit, and how it steps."""
+    """Function that makes the Lamport clock from the time (ms). It determines the unit and the
+    steps."""
     bloom: BloomForm
     id_function: IdFunction
     repair_timers: RepairTimers
     options: SdsOptions
-    """The defaults of the family."""
+    """Default options of the family."""
     requires_sender: bool = True
     """True if a message without `sender_id` is refused."""
     has_ephemeral: bool = True
     """True if ephemeral messages can be expressed."""
     refers_to_syncs: bool = False
-    """True if peers take sync messages for messages without content and so put them into their
-    causal histories, where they must be known to be no messages that anybody waits for. None is
-    sent then, not for repair requests either, unless `sync_min_interval_ms` is given."""
+    """True if peers treat sync messages as messages without content. They then enter causal
+    histories, where no participant may wait for them. Therefore no sync is sent, even for repair
+    requests, unless `sync_min_interval_ms` is set."""
     max_content_bytes: int | None = None
-    """The content that peers take at most, where that is bounded."""
+    """Maximum content that peers accept, if there is a limit."""
     segmentation: str | NamedLayout | None = None
-    """The layout of segments in which peers send every payload, or the name of one of
-    `reliable_channel.segmentation`, of which the core knows nothing; None where they do not."""
+    """Layout of segments in which peers send every payload, or its name in
+    `reliable_channel.segmentation`. None if peers use no segments."""
     encryption_order: str = "sds-then-encrypt"
-    """True if peers encrypt whole SDS messages, or with `encrypt-then-sds` their contents alone."""
+    """True if peers encrypt whole SDS messages. False if they encrypt only contents
+    (`encrypt-then-sds`)."""
     marker: bytes | None = None
-    """What stands beside each message on the transport, and must; None where nothing does."""
+    """Marker that must accompany each message on the transport. None without a marker."""
 
     def kept_sync(self, sync: Message, data: bytes) -> bytes:
-        """A sync message to be kept for references to it: that it exists and what it waits for
-        is a tenth of its bytes, and its filter is old news by then. One that is signed stays whole,
-        as it proves its sender only so."""
+        """Return the form of a sync message that is kept for references to it. A tenth of its bytes
+        is enough, because its filter is soon out of date. A signed one stays whole, because only so
+        it proves its sender."""
         if sync.signature is not None:
             return data
         return self.codec.encode(replace(sync, bloom_filter=None, repair_request=()))
@@ -117,22 +119,22 @@ NIM: Final = WireProfile(
 )
 
 PROFILES: Final = {profile.name: profile for profile in (SPEC, NIM)}
-"""The built-in profiles."""
+"""Built-in profiles by their names."""
 
 
 def understood(profile: WireProfile) -> tuple[WireProfile, ...]:
-    """What a participant listens to that sends a dialect: the built-in ones, and its own before
-    them where it is another one, as they might take its messages for theirs."""
+    """Return the dialects that a participant with a given dialect listens to: the built-in ones,
+    and first its own if it is another one. A built-in one might otherwise accept its messages."""
     if PROFILES.get(profile.name) is profile:
         return tuple(PROFILES.values())
     return profile, *(other for other in PROFILES.values() if other.name != profile.name)
 
 
 def wire_profile(name: str) -> WireProfile:
-    """The dialect of that name.
+    """Return the dialect with the given name.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the name is unknown.
     """
     if name not in PROFILES:
         known = ", ".join(map(repr, PROFILES))

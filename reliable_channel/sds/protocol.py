@@ -1,11 +1,11 @@
-"""The state machine of one participant in one channel: SDS with its repair extension SDS-R.
+"""State machine of one participant in one channel: SDS with its repair extension SDS-R.
 
-Sans-I/O. The owner calls `send…`, `receive`, `dispatched` and, when `next_deadline_ms()` has come,
-`on_deadline`, each with the time; then it broadcasts what `outgoing()` hands out and gives the
-application what `events()` hands out. Nothing else changes state, and nothing here reads a clock,
-draws random numbers except from `random`, or waits.
+It has no I/O. The owner calls `send…`, `receive`, `dispatched` and, when `next_deadline_ms()` has
+come, `on_deadline`, each with the time. Then it broadcasts the messages of `outgoing()` and passes
+`events()` to the application. Nothing else changes the state. The machine reads no clock, never
+waits, and draws random numbers only from `random`.
 
-Source: LIP 109 (SDS) and the SDS-R implementation guide; section names in comments are theirs.
+Source: LIP 109 (SDS) and the SDS-R implementation guide. Comments use their section names.
 """
 
 from collections.abc import Collection, Sequence
@@ -32,17 +32,17 @@ __all__ = ["Arrival", "Outcome", "SdsProtocol"]
 
 
 class SdsProtocol:
-    """One participant of one channel.
+    """Participant of one channel.
 
-    It sends the dialect `profile` and takes those of `listen_to`, all that are known by default;
-    what mixing them means stands in `profile.py`. Options and id function are those of `profile`
-    where None. With `signing` it signs what it sends; with `require_signatures` it takes nothing
-    whose sender is not proven.
+    It sends the dialect `profile` and reads those of `listen_to` (by default all known ones).
+    `profile.py` describes mixing. Options and id function default to those of `profile`. With
+    `signing` it signs its messages. With `require_signatures` it rejects messages whose sender is
+    not proven.
 
-    `random` returns floats in [0, 1) and is asked for sync back-off and sync ids alone.
+    `random` returns floats in [0, 1). Only sync back-off and sync ids use it.
 
-    With a `recorder`, what a restart needs is handed out by `changes()` after each step. Where
-    `archive` finds what was recorded, only the newest part of the log stays in memory.
+    With a `recorder`, `changes()` returns the data for a restart after each step. If `archive`
+    finds recorded entries, only the newest part of the log stays in memory.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class SdsProtocol:
         state.sync_timer.restart(SyncTrigger.START, now_ms)
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
-        """Begin as before a restart: with the rows that were recorded, and the newest entries of
-        the log, oldest first. Own messages that never went out wait in `outgoing()` again."""
+        """Restore the state from before a restart, from the recorded rows and the newest entries of
+        the log, oldest first. Own messages that were never sent wait in `outgoing()` again."""
         restore(self._state, tables, newest, now_ms)
         self._sweeps.restored(tables, now_ms)
 
@@ -125,25 +125,26 @@ class SdsProtocol:
         return self._sender.send_ephemeral(content, now_ms, timestamp_ns=timestamp_ns)
 
     def send_sync(self, now_ms: int, *, message_id: str | None = None) -> bool:
-        """Broadcast a sync message; return whether there was anything to say."""
+        """Broadcast a sync message. Return False if it had nothing to say."""
         return self._sender.send_sync(now_ms, message_id=message_id)
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
-        """Take note that an own message is out, and under which Waku message hash others may
-        retrieve it."""
+        """Note that an own message was sent, and the Waku message hash by which others may retrieve
+        it."""
         self._sender.dispatched(message_id, now_ms, retrieval_hint)
 
     def abandon(self, message_id: str) -> None:
         """Stop sending an own message that the transport refuses permanently.
 
-        It stays in the log: participants that heard of it may still ask for it.
+        It stays in the log, because participants that know its id may still request it.
         """
         self.outgoing_buffer.remove([message_id])
 
     def withdraw(self, message_id: str) -> None:
-        """Forget an own message that no participant has seen or heard of.
+        """Withdraw an own message that no participant has seen or heard of.
 
-        It stays in the bloom filter, which costs nothing but a bit: no other message has its id.
+        It stays in the bloom filter, at the cost of a few bits, because no other message has its
+        id.
         """
         self.outgoing_buffer.remove([message_id])
         self._sender.withdraw(message_id)
@@ -154,8 +155,8 @@ class SdsProtocol:
         self._sender.resend(message_id, now_ms)
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
-        """Broadcast an own message again ahead of its time; return False where it is acknowledged
-        or has no attempt left."""
+        """Broadcast an own message again ahead of time. Return False if it is acknowledged or has
+        no attempt left."""
         entry = self.outgoing_buffer.entries.get(message_id)
         if entry is None or not self._sender.has_attempts(entry, now_ms):
             return False
@@ -163,8 +164,8 @@ class SdsProtocol:
         return True
 
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
-        """Join a running conversation: messages with a Lamport timestamp below `wanted_from` (ms)
-        are dropped, and references to unknown messages are taken for such for `presume_ms`."""
+        """Join a running conversation. Messages with a Lamport timestamp below `wanted_from` (ms)
+        are dropped. For `presume_ms`, unknown references count as such messages."""
         self._state.joining.start(wanted_from=wanted_from, presume_until_ms=now_ms + presume_ms)
 
     def receive(
@@ -175,41 +176,40 @@ class SdsProtocol:
         retrieval_hint: bytes | None = None,
         sent_at_ns: int | None = None,
     ) -> Arrival:
-        """Take bytes from the transport or from Store; `retrieval_hint` is their Waku message hash,
+        """Receive bytes of the transport or of Store. `retrieval_hint` is their Waku message hash,
         `sent_at_ns` their Waku timestamp.
 
-        Never raises for what the bytes are: what is refused becomes a `MessageRejected` event.
+        Invalid bytes do not raise. A refused message becomes a `MessageRejected` event.
         """
         return self._receiver.receive(data, now_ms, retrieval_hint, sent_at_ns)
 
     # -- time --------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` must be called next, or None while there is nothing to wait for."""
+        """Return the time of the next call of `on_deadline`, or None if nothing is planned."""
         return self.agenda.next_ms
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do all that is due."""
+        """Do everything that is due."""
         self._sweeps.on_deadline(now_ms)
 
     # -- outputs -----------------------------------------------------------------------------------
 
     def events(self) -> Sequence[SdsEvent]:
-        """Hand out what happened since the last call, in order; the application must get all of
-        it."""
+        """Return the events since the last call, in order. The application must get all of them."""
         state = self._state
         events, state.events = state.events, []
         return events
 
     def outgoing(self) -> Sequence[Outgoing]:
-        """Hand out what must be broadcast, in order; call `dispatched` for what has gone out."""
+        """Return the messages to broadcast, in order. Call `dispatched` for each sent one."""
         state = self._state
         outgoing, state.outgoing = state.outgoing, []
         return outgoing
 
     def changes(self) -> Changes:
-        """What changed since the last call of what a restart needs; to be written in one
-        transaction before anything of `events()` and `outgoing()` is let out."""
+        """Return the changes since the last call of the data for a restart. Write them in one
+        transaction before you use `events()` and `outgoing()`."""
         recorder = self._state.recorder
         if recorder.records and self.clock.value != self._recorded_clock:
             self._recorded_clock = self.clock.value
@@ -217,27 +217,28 @@ class SdsProtocol:
         return recorder.take()
 
     def missing(self) -> Sequence[MissingEntry]:
-        """What is known by reference alone: what to look for in Store.
+        """Return the messages that are known only by reference, to search for them in Store.
 
-        First, longest missing first, what others wait for; then what is looked for quietly.
+        The first ones are awaited by other messages, longest missing first. The rest is searched
+        without urgency.
         """
         return [*self.incoming_buffer.missing.values(), *self._state.joining.presumed.values()]
 
     def wanted(self) -> Sequence[MissingEntry]:
-        """With `repair_on_demand`, hand out the missing messages that were referred to since the
-        last call."""
+        """Return the missing messages that were referred to since the last call, with
+        `repair_on_demand`."""
         if not self._state.wanted:
             return ()
         wanted, self._state.wanted = self._state.wanted, []
         return wanted
 
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
-        """Have others asked for a missing message: T_req is counted from now."""
+        """Let participants be asked for a missing message. T_req counts from now."""
         self.repair_requests.want(missing.entry, now_ms, missing.referrer_id)
 
     @property
     def is_missing_something(self) -> bool:
-        """True if there is anything to look for in Store."""
+        """True if a message must be searched in Store."""
         return bool(self.incoming_buffer.missing or self._state.joining.presumed)
 
     def is_awaited(self, message_id: str) -> bool:
@@ -246,16 +247,16 @@ class SdsProtocol:
 
     @property
     def unacknowledged(self) -> Collection[str]:
-        """The ids of own messages that no participant is known to have."""
+        """Ids of own messages that no other participant is known to have."""
         return self.outgoing_buffer.entries.keys()
 
     @property
     def capacity_left(self) -> int:
-        """How many more own messages may wait for an acknowledgement."""
+        """Return how many more own messages may wait for an acknowledgement."""
         return self.options.limits.outgoing_messages - len(self.outgoing_buffer)
 
     def progress(self) -> Progress:
-        """How much of what it knows of it has."""
+        """Return how complete the log is, compared with the known messages."""
         buffer, comparison = self.incoming_buffer, self._state.comparison
         return Progress(
             received=self.counters.delivered,
@@ -266,7 +267,7 @@ class SdsProtocol:
         )
 
     def statistics(self) -> SdsStatistics:
-        """A snapshot of counters and buffers."""
+        """Return a snapshot of counters and buffers."""
         return SdsStatistics(
             counters=copy(self.counters),
             lamport_timestamp=self.clock.value,

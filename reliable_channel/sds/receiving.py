@@ -1,4 +1,5 @@
-"""Receiving (LIP 109, Receive Message and Review ACK Status; SDS-R, When RECEIVING a Message)."""
+"""Receiving (LIP 109, Receive Message and Review ACK Status, and SDS-R, When RECEIVING a
+Message)."""
 
 from dataclasses import replace
 from enum import Enum
@@ -29,11 +30,12 @@ from .states import Trigger
 from .sync import SyncTrigger
 
 REVIEWED: Final = 10_000
-"""Requests that are remembered; older repetitions are reviewed again, within the budget."""
+"""Maximum number of remembered requests. Older repetitions are reviewed again, within the
+budget."""
 
 
 class Outcome(Enum):
-    """What became of a received message."""
+    """Result for a received message."""
 
     DELIVERED = "delivered"
     PARKED = "parked"
@@ -42,24 +44,24 @@ class Outcome(Enum):
     EPHEMERAL = "ephemeral"
     OWN = "own"
     UNWANTED = "unwanted"
-    """From before this participant joined, and not asked for."""
+    """The message is from before this participant joined, and was not requested."""
     REJECTED = "rejected"
 
 
 @value
 class Arrival:
-    """The answer to `receive`."""
+    """Result of `receive`, with details."""
 
     outcome: Outcome
     message_id: str = ""
     missing_for_ms: int | None = None
-    """How long this message had been waited for; None where it was not."""
+    """Time for which the message was missing. None if it was not missing."""
     reason: RejectionReason | None = None
-    """Why it was rejected."""
+    """Reason for the rejection of the message."""
 
 
 class Receiver:
-    """Takes what other participants send."""
+    """Receiver of other participants' messages."""
 
     def __init__(
         self,
@@ -79,9 +81,9 @@ class Receiver:
     def receive(
         self, data: bytes, now_ms: int, retrieval_hint: bytes | None, sent_at_ns: int | None
     ) -> Arrival:
-        """Take bytes from the transport or from Store, with their Waku message hash and timestamp.
+        """Receive bytes of the transport or of Store, with their Waku message hash and timestamp.
 
-        Never raises for what the bytes are: what is refused becomes a `MessageRejected` event.
+        Invalid bytes do not raise. A refused message becomes a `MessageRejected` event.
         """
         state = self._state
         profile = self._dialect_of(data)

@@ -1,4 +1,4 @@
-"""A bounded memory."""
+"""Memory with a limit."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -8,14 +8,14 @@ K = TypeVar("K", bound=Hashable)
 
 
 class RecentSet(OrderedDict[K, None]):
-    """The keys that were added last; the oldest are forgotten."""
+    """Keys that were added last. The oldest are evicted."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
         self._limit = limit
 
     def add(self, key: K) -> bool:
-        """Remember a key as the newest; return whether it is new."""
+        """Add a key as the newest. Return True if it is new."""
         if key in self:
             self.move_to_end(key)
             return False

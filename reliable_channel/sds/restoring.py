@@ -1,7 +1,7 @@
-"""The way back from what a `Recorder` collected to the state of a participant.
+"""Restoring the state of a participant from the data of a `Recorder`.
 
-What is not in the tables follows from them: the bloom filter from the newest entries of the log,
-and what a parked message waits for from its causal history.
+Data outside the tables follows from them. The newest entries of the log determine the bloom filter.
+The causal history of a parked message determines its dependencies.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ TABLES: Final[tuple[Table, ...]] = (
     HISTORIC,
     UNSEEN,
 )
-"""All small tables of LIP 109."""
+"""Small tables of LIP 109."""
 
 
 def restore(
@@ -55,10 +55,10 @@ def restore(
     newest: Sequence[LogEntry],
     now_ms: int,
 ) -> None:
-    """Give `state`, which is new, what was recorded of an earlier one that listened to the same
+    """Fill the new `state` with the recorded data of an earlier one that listened to the same
     dialects.
 
-    Own messages that never went out are broadcast again, in their order.
+    Own messages that were never sent are broadcast again, in their order.
     """
     tables = _not_ahead(tables, state.options, now_ms)
 

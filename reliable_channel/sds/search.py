@@ -1,7 +1,7 @@
-"""References to unknown messages, from their arrival until they are looked for, found or dropped.
+"""References to unknown messages, from their arrival until they are searched, found or dropped.
 
-What one costs is bounded in two ways: they enter the tables of what is missing and asked for at the
-rate of `ReferenceBudget`, and where they are too many they leave in batches.
+Two limits apply. `ReferenceBudget` limits the rate at which references enter the tables of missing
+and requested messages. If there are too many, they leave in batches.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ class ReferenceSearch:
         self._budget = ReferenceBudget(state.options.limits.participants)
 
     def room(self, payer: str, now_ms: int) -> int:
-        """How many references of a message may be followed at once."""
+        """Return how many references of a message may be followed at once."""
         return min(CHECKED, max(FOLLOWED_AT_ONCE, self._budget.room(payer, now_ms)))
 
     def note(
@@ -48,8 +48,8 @@ class ReferenceSearch:
         payer: str,
         parks: bool,
     ) -> set[str]:
-        """Take the unknown references of a message; return what it has to wait for. What was given
-        up is added to its `lost`."""
+        """Process the unknown references of a message. Return those that it must wait for. Lost
+        ones are added to its `lost`."""
         message, buffer = arrived.message, self._state.incoming_buffer
         history, referrer_id = message.causal_history, message.sender_id
         unmet, followed = self._review_checked(arrived, unknown, now_ms)
@@ -83,7 +83,7 @@ class ReferenceSearch:
         return unmet
 
     def follow(self, now_ms: int) -> None:
-        """Look for references that waited, as far as their budgets reach."""
+        """Search for waiting references, as far as their budgets allow."""
         queued = self._state.incoming_buffer.queued
         for payer in queued.payers():
             while (room := self._budget.room(payer, now_ms)) > 0:
@@ -97,7 +97,8 @@ class ReferenceSearch:
         self._plan(now_ms)
 
     def bound(self) -> None:
-        """Return to the limit of what may be missing: first what is not searched yet."""
+        """Return to the limit of missing messages. References that are not searched yet are dropped
+        first."""
         state, buffer = self._state, self._state.incoming_buffer
         limit, dropped = state.options.limits.missing_entries, Counter[str]()
         while buffer.reference_count > limit:
@@ -115,7 +116,7 @@ class ReferenceSearch:
         self._report(dropped, f"more than {limit} references are missing")
 
     def expire(self, now_ms: int, timeout_ms: int) -> None:
-        """Drop what waited for its turn until it counts as lost."""
+        """Drop references that waited for their turn until they count as lost."""
         buffer, dropped = self._state.incoming_buffer, Counter[str]()
         while (batch := buffer.queued.oldest()) and now_ms - batch.since_ms > timeout_ms:
             ready, count = buffer.forget_queued(batch)

@@ -28,17 +28,17 @@ LONGER: Final = (
     '; a smaller causal_history_size leaves more, and segmentation="nim-segmentation" at all '
     "participants sends longer contents"
 )
-"""Advice for content that is too long; an ephemeral message can use none of it."""
+"""Advice for too long content. It does not apply to an ephemeral message."""
 
 SEARCHED: Final = 200
-"""Newest messages of the log among which an own one is looked for."""
+"""Number of newest log messages among which an own one is searched."""
 
 
 class Sender:
-    """Makes the messages of one participant."""
+    """Maker of one participant's messages."""
 
     is_tuned: ClassVar[bool] = False
-    """True if others learn from messages that their sender tunes itself, and syncs are spare."""
+    """True if messages of this participant show that it tunes itself, and syncs are optional."""
 
     def __init__(self, state: ChannelState) -> None:
         setup = state.setup
@@ -51,7 +51,7 @@ class Sender:
         self._undispatched: dict[str, LogEntry] = {}
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message and return its id; as `SdsProtocol.send`."""
+        """Accept a message and return its id, as `SdsProtocol.send`."""
         state = self._state
         if not content:
             raise EmptyContent("a message needs content: an empty one reads as a sync message")
@@ -65,7 +65,7 @@ class Sender:
         message_id = self._next_id(content, now_ms, timestamp_ns)
         if message_id in state.log or message_id in state.outgoing_buffer.entries:
             raise MessageIdInUse(
-                f"message id {message_id!r} belongs to an earlier message; ids must be unique"
+                f"message id {message_id!r} belongs to an earlier message; make a unique id"
             )
         lamport = state.clock.tick(now_ms)
         own = self._assemble(message_id, lamport, content, now_ms)
@@ -84,8 +84,8 @@ class Sender:
         return message_id
 
     def send_sync(self, now_ms: int, *, message_id: str | None = None) -> bool:
-        """Broadcast a sync message (LIP 109, Periodic Sync Message); return whether there was
-        anything to say."""
+        """Broadcast a sync message (LIP 109, Periodic Sync Message). Return False if it had nothing
+        to say."""
         state = self._state
         lamport = state.clock.tick(now_ms)
         has_request = state.repair_requests.is_due(now_ms)
@@ -108,7 +108,7 @@ class Sender:
     def send_ephemeral(
         self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
     ) -> str:
-        """Broadcast an ephemeral message (LIP 109); as `SdsProtocol.send_ephemeral`."""
+        """Broadcast an ephemeral message (LIP 109), as `SdsProtocol.send_ephemeral`."""
         if not self._state.profile.has_ephemeral:
             name = self._state.profile.name
             raise NotInDialect(f"the {name} dialect has no ephemeral messages; use send")
@@ -125,8 +125,8 @@ class Sender:
         return message_id
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
-        """Take note that an own message is out, and under which Waku message hash others may
-        retrieve it."""
+        """Note that an own message was sent, and the Waku message hash by which others may retrieve
+        it."""
         if entry := self._undispatched.pop(message_id, None):
             self._log_own(entry)
         self._state.outgoing_buffer.dispatched(message_id, now_ms)
@@ -134,7 +134,7 @@ class Sender:
             self._state.set_retrieval_hint(message_id, retrieval_hint)
 
     def withdraw(self, message_id: str) -> None:
-        """Forget an own message that never went out."""
+        """Withdraw an own message that was never sent."""
         if self._undispatched.pop(message_id, None) is None:
             self._state.forget(message_id)
             self._state.on_transition(message_id, Trigger.FORGED)
@@ -142,19 +142,19 @@ class Sender:
             self._state.repair_cache.discard(message_id)
 
     def resend(self, message_id: str, now_ms: int) -> None:
-        """Broadcast an unacknowledged own message again, the same bytes; its clock steps as for a
-        new one."""
+        """Broadcast an unacknowledged own message again, the same bytes. The clock advances as for
+        a new one."""
         entry = self._state.outgoing_buffer.entries[message_id]
         self._state.clock.tick(now_ms)
         self._state.broadcast(OutgoingKind.RETRY, message_id, entry.data)
         self._state.counters.retries += 1
 
     def repeat_with_requests(self, now_ms: int) -> None:
-        """Broadcast an own message again with the repair requests that are due.
+        """Broadcast an own message again with the due repair requests.
 
-        While this participant is silent, nothing else carries them in a dialect whose peers take
-        sync messages for messages. The newest own messages have turns, because the same requests in
-        the same message look like a replay.
+        In a dialect whose peers treat sync messages as messages, nothing else carries the requests
+        while this participant is silent. The newest own messages take turns, because the same
+        requests in the same message look like a replay.
         """
         state, codec = self._state, self._state.profile.codec
         requests = state.repair_requests.due(now_ms)

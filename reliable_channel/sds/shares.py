@@ -1,9 +1,10 @@
-"""The owners of a bounded table's entries: the one with most makes room, not the oldest entry.
+"""Owners of the entries in a limited table. The owner with the most makes room, not the oldest
+entry.
 
-A table that evicts its oldest entry serves a flooder: each of its entries pushes
-out one of another owner. Here each entry has an owner, the participant whose message brought it,
-and the heaviest owner pays: an owner with no more than an equal share loses nothing to others. An
-owner is the sender that a message names; only signed senders prove that.
+If a table evicts its oldest entry, a flooder wins, because each of its entries evicts one of
+another owner. Here each entry has an owner, the participant whose message brought it. The owner
+with the most pays, so an owner with no more than an equal share loses nothing to others. An owner
+is the sender that a message names, which only a signature proves.
 """
 
 from collections import Counter, OrderedDict
@@ -18,7 +19,7 @@ _T = TypeVar("_T")
 _Rank = tuple[int, int, str]
 """Weight below zero, number of the oldest entry, owner: the first to make room comes first."""
 SLACK: Final = 64
-"""Outdated ranks that are kept beside twice the number of owners."""
+"""Outdated ranks that are kept besides twice the number of owners."""
 
 
 @dataclass(slots=True)
@@ -35,10 +36,10 @@ class _Share:
 
 
 class Shares:
-    """The entries of one table by owner.
+    """Entries of one table by owner.
 
-    Ranks are noted when a share grows and looked at again when an owner has to make room, so that
-    entries come and go at the cost of a few look-ups.
+    Ranks are noted when a share grows and checked when an owner must make room. Entries thus come
+    and go at the cost of a few look-ups.
     """
 
     def __init__(self) -> None:
@@ -66,7 +67,7 @@ class Shares:
                 self._rank_anew()
 
     def remove(self, key: str) -> None:
-        """Forget an entry, if it is one."""
+        """Remove an entry, if it exists."""
         owner = self._owners.pop(key, None)
         if owner is None:
             return
@@ -76,9 +77,10 @@ class Shares:
             del self._shares[owner]
 
     def claim(self, key: str, owner: str) -> None:
-        """Give an entry to another owner that has less.
+        """Move an entry to another owner with fewer entries.
 
-        Else a flooder that names first what others miss would have it evicted with its own.
+        Otherwise a flooder could name entries first that others miss, and have them evicted with
+        its own.
         """
         if self.weight_of(owner) < self.weight_of(self._owners[key]):
             weight = self._shares[self._owners[key]].entries[key][1]
@@ -90,11 +92,11 @@ class Shares:
         return share.weight if share else 0
 
     def owner_of(self, key: str) -> str:
-        """The owner of an entry."""
+        """Return the owner of an entry."""
         return self._owners[key]
 
     def heaviest(self) -> str:
-        """The owner with most; of owners with equally much, the one with the oldest
+        """Return the owner with the most entries. Among equals, return the one with the oldest
         entry."""
         ranks = self._ranks
         while True:
@@ -110,7 +112,7 @@ class Shares:
                 heapreplace(ranks, rank)
 
     def first_to_go(self) -> str:
-        """The oldest entry of the owner with most."""
+        """Return the oldest entry of the owner with the most."""
         return next(iter(self._shares[self.heaviest()].entries))
 
     def _rank_anew(self) -> None:
@@ -121,8 +123,8 @@ class Shares:
 
 
 def in_turn(items: Iterable[_T], owner_of: Callable[[_T], str]) -> list[_T]:
-    """Order items so that each owner's first come before anybody's second, and so on; within a
-    round they keep their order."""
+    """Order items so that the first items of all owners come before the second items, and so on.
+    Items keep their order within a round."""
     taken = Counter[str]()
     rounds = []
     for item in items:

@@ -1,11 +1,9 @@
-"""Signed senders: a proof of `sender_id` that travels with the message, in a field that peers that
-do not know it skip.
+"""Signed senders. A proof of `sender_id` travels in a field of the message that other peers skip.
 
-What is signed is the message as it stands on the wire, all of it: ids, channel, Lamport timestamp,
-causal history, bloom filter, repair request and content. So nothing has to be written in a
-canonical form first, and a message that another participant broadcasts again as it was first sent
-(SDS-R) still proves its sender. Which keys belong to a `sender_id` is for the given `Signing` to
-know.
+The signature covers the whole wire message: ids, channel, Lamport timestamp, causal history, bloom
+filter, repair request and content. No canonical form is needed. A message that another participant
+broadcasts again (SDS-R) still proves its sender. The given `Signing` knows which keys belong to a
+`sender_id`.
 """
 
 from hashlib import sha256
@@ -16,27 +14,28 @@ from .errors import ReliableChannelError
 from .message import Message
 
 SIGNATURE_DOMAIN: Final = b"reliable-channel signed message 1\0"
-"""Stands before what is signed, so that a signature made for another purpose with the same key
-proves nothing here, nor one made here anything elsewhere."""
+"""Prefix of the signed data. A signature made for another purpose with the same key thus proves
+nothing here, and the reverse."""
 
 
 class NotProven(ReliableChannelError):
-    """A signature does not show that a message comes from its `sender_id`; the text says why."""
+    """A signature does not show that a message comes from its `sender_id`. The text gives the
+    reason."""
 
 
 class Signing(Protocol):
-    """What a channel needs of a signature scheme.
+    """Interface of a signature scheme for a channel.
 
-    Both are called within a step of the protocol: they must be quick, as Ed25519 is, and must not
+    Both methods run within a step of the protocol. They must be quick, as Ed25519 is, and must not
     wait.
     """
 
     def sign(self, data: bytes) -> bytes:
-        """Sign in the name of this participant. What it raises, `send` raises."""
+        """Sign in the name of this participant. `send` raises its errors."""
         ...
 
     def verify(self, sender_id: str, data: bytes, signature: bytes) -> None:
-        """Check that `sender_id` signed `data`. Both ids and signatures come from anybody.
+        """Check that `sender_id` signed `data`. Anybody may have sent the ids and the signature.
 
         Raises:
             NotProven: it did not, or its keys are unknown.
@@ -45,18 +44,18 @@ class Signing(Protocol):
 
 
 def sign_message(signing: Signing, data: bytes) -> bytes:
-    """An encoded message with its signature behind it."""
+    """Return an encoded message with its signature at the end."""
     return with_signature(data, signing.sign(signed_text(data)))
 
 
 def signed_text(data: bytes) -> bytes:
-    """What is signed of an encoded message: its hash, as Ed25519 goes over what it signs twice, and
-    with a slower hash."""
+    """Return the signed value of an encoded message: its hash, because Ed25519 reads its input
+    twice and hashes more slowly."""
     return SIGNATURE_DOMAIN + sha256(data).digest()
 
 
 def check_signature(signing: Signing, message: Message, data: bytes) -> None:
-    """Check that `message`, which was decoded from `data`, comes from the sender it names.
+    """Check that `message`, which was decoded from `data`, comes from the sender that it names.
 
     Raises:
         NotProven: it does not, or that is unknown.

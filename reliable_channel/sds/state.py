@@ -1,4 +1,4 @@
-"""All that one participant knows of a channel, and what it has to say about it."""
+"""State of one participant in a channel, and its output."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ from .statistics import SdsCounters
 from .sync import Random, SyncTimer, make_schedule
 
 REFERABLE_SYNCS: Final = 10_000
-"""Sync messages that are remembered for references to them; nim-sds keeps 1000 messages."""
+"""Remembered sync messages, for references to them. nim-sds keeps 1000 messages."""
 REFERABLE: Final = Table("referable_syncs", (("message_id", "TEXT"),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """The arguments of `SdsProtocol`, with their defaults filled in."""
+    """Arguments of `SdsProtocol`, with defaults filled in."""
 
     channel_id: str
     sender_id: str
@@ -63,7 +63,7 @@ class Timing:
 
 
 class ChannelState:
-    """The tables that sender, receiver, delivery and sweeps share (LIP 109, Participant state)."""
+    """Tables that sender, receiver, delivery and sweeps share (LIP 109, Participant state)."""
 
     def __init__(self, setup: Setup) -> None:
         options, profile, recorder = setup.options, setup.profile, setup.recorder
@@ -173,7 +173,7 @@ class ChannelState:
         self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns, is_redundant))
 
     def want(self, entry: HistoryEntry, now_ms: int, referrer_id: str) -> None:
-        """Have others asked for a missing message that was referred to."""
+        """Let participants be asked for a missing message that was referred to."""
         if not self.options.repair.enabled:
             return
         if self.options.repair.repair_on_demand:
@@ -184,17 +184,16 @@ class ChannelState:
             self.repair_requests.want(entry, now_ms, referrer_id)
 
     def forget(self, message_id: str) -> LogEntry:
-        """Take a message that turned out to be forged, or was withdrawn, out of all that is kept or
-        passed on."""
+        """Remove a forged or withdrawn message from all tables and queues."""
         self.repair_responses.remove(message_id)
         self.repair_cache.discard(message_id)
         return self.log.remove(message_id)
 
     def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> None:
-        """Remember how others may retrieve a message, where that was not known yet."""
+        """Remember how others may retrieve a message, if that was not known yet."""
         self.log.set_retrieval_hint(message_id, retrieval_hint)
 
     def held(self, message_id: str) -> bytes | None:
-        """A message as it was on the wire, where it is still held: what others ask for."""
+        """Return a wire message that is still held, for a participant that requests it."""
         own = self.outgoing_buffer.entries.get(message_id)
         return own.data if own else self.repair_cache.get(message_id)

@@ -2,33 +2,32 @@
 
 A participant knows a message by its id. It may have the message, or know of it only because another
 message lists it in its causal history. LIP 109 describes what to do in each case but names no
-states; this module does, in one table.
+states. This module names them in one table.
 
 **Known by reference.** A message arrives whose causal history lists an id that is not known here.
-The id becomes *missing*: it is searched in Store, peers are asked for it (SDS-R), and the message
-that refers to it is *parked*, because a message is delivered only after everything it depends on.
-References cost their sender a few bytes and a receiver much more, so only a bounded number become
-missing at once; the others are *queued* and become missing later. A missing message that is not
-found in time is *lost*: messages that wait for it are delivered without it, and name it.
+The id becomes *missing*. It is searched in Store, and peers are asked for it (SDS-R). The message
+that refers to it is *parked*, because a message is delivered only after its dependencies.
+References cost their sender a few bytes and a receiver much more. Only a limited number therefore
+become missing at once. The others are *queued* and become missing later. A missing message that is
+not found in time is *lost*. Messages that wait for it are delivered without it, and name it.
 
-**Joining.** A participant that joins a running channel cannot distinguish a lost message from one
-that was sent before it joined. For a while, unknown ids are *presumed* historic: searched, but
-nothing waits for them. If one is not found, or turns out to be from before the join, it is
-*historic*, and is not searched again.
+**Joining.** A participant that joins a running channel cannot distinguish a lost message from an
+earlier one. For a while, unknown ids are *presumed* historic: searched, but nothing waits for them.
+If one is not found, or was sent before the join, it is *historic*, and is not searched again.
 
-**Here.** A message that arrives is *delivered* if everything it depends on is delivered, lost or
-historic; else it is *parked*. A full buffer drops a parked message, which then is missing again. A
-delivered message stays in the log until the log's limits *evict* it. Then only its id is
+**Here.** A message that arrives is *delivered* if each of its dependencies is delivered, lost or
+historic. Otherwise it is *parked*. A full buffer drops a parked message, which then is missing
+again. A delivered message stays in the log until the log's limits *evict* it. Then only its id is
 remembered, so that a reference to it does not make it missing.
 
-**Forgotten.** The lists of lost, historic and evicted ids are bounded. When an id leaves its list,
+**Forgotten.** The lists of lost, historic and evicted ids have limits. When an id leaves its list,
 the message is *unknown* again.
 
-The core decides through this table: what a reference does (`references/unknown.py`, `search.py`) is
-`TRANSITIONS[state, event]`, and what waits, and what is searched, follows from the attributes of
-`State`. A state is not stored: it follows from the table of the core that has the id
-(`states_of.py`). With `check_transitions`, as in all tests and simulations, every step of the core
-is compared with the table, and one that is not in it raises `IllegalTransition`.
+The core decides by this table. A reference (`references/unknown.py`, `search.py`) leads to
+`TRANSITIONS[state, event]`. The attributes of `State` determine which messages wait and which are
+searched. A state is not stored. It follows from the table of the core that has the id
+(`states_of.py`). With `check_transitions`, as in all tests and simulations, every step is compared
+with the table. A step that is not in the table raises `IllegalTransition`.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,12 +36,12 @@ from enum import Enum
 from typing import Final
 
 check_transitions = False
-"""True if participants that are made from now on compare each of their steps with the table."""
+"""True if participants made from now on compare each of their steps with the table."""
 
 
 @contextmanager
 def checking() -> Iterator[None]:
-    """Check the participants that are made inside of the block."""
+    """Check the participants that are made inside the block."""
     global check_transitions
     before, check_transitions = check_transitions, True
     try:
@@ -52,14 +51,14 @@ def checking() -> Iterator[None]:
 
 
 class State(Enum):
-    """What a message is to one participant."""
+    """State of a message for one participant."""
 
     is_awaited: bool
-    """Messages that refer to it are parked until it is delivered or given up."""
+    """True if messages that refer to it are parked until it is delivered or lost."""
     is_searched: bool
-    """It is looked for in Store, and may be requested from peers."""
+    """True if it is searched in Store, and may be requested from peers."""
     is_here: bool
-    """Its bytes are here."""
+    """True if its bytes are here."""
 
     UNKNOWN = "unknown", "", ""
     QUEUED = "queued", "awaited", "known by reference; its search has not begun"
@@ -83,7 +82,7 @@ class State(Enum):
 
 
 class Trigger(Enum):
-    """What happens to a message."""
+    """Event that changes the state of a message."""
 
     REFERENCED = "another message refers to it"
     REFERENCED_JOINING = "another message refers to it, while joining"
@@ -152,16 +151,16 @@ TRANSITIONS: Final[dict[tuple[State, Trigger], State]] = {
     **_ENDED,
     **_SILENT,
 }
-"""The state after an event. A reference to a message in any other state changes nothing, and every
-other pair that is not listed is a defect of the core."""
+"""State after an event. A reference to a message in any other state changes nothing. Every other
+pair that is not listed is a defect of the core."""
 for _state in State:
     for _event in (_E.REFERENCED, _E.REFERENCED_JOINING, _E.REFERENCE_QUEUED):
         TRANSITIONS.setdefault((_state, _event), _state)
 
 
 OnTransition = Callable[[str, Trigger], None]
-"""Takes note of a step of the core: `TransitionCheck`, or nothing."""
+"""Observer of a participant's steps: `TransitionCheck`, or nothing."""
 
 
 def unchecked(message_id: str, event: Trigger) -> None:
-    """Take no note of a step."""
+    """Observe no step of the participant."""

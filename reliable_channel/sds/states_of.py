@@ -1,4 +1,4 @@
-"""The state of each message by the tables of one participant, and the check of every step."""
+"""State of each message by the tables of one participant, and the check of every step."""
 
 from collections.abc import Iterable, KeysView
 from typing import Any
@@ -12,7 +12,7 @@ from .states import TRANSITIONS, State, Trigger
 
 
 class IllegalTransition(AssertionError):
-    """The core did something that is not in the table: a defect."""
+    """The core made a transition that is not in the table, which is a defect."""
 
 
 class StatesOf:
@@ -40,14 +40,14 @@ class StatesOf:
         """Where an id stands; the first place counts."""
 
     def of_reference(self, message_id: str) -> State:
-        """The state of a message that neither is nor was in the log."""
+        """Return the state of a message that neither is nor was in the log."""
         for state, ids in self._by_reference:
             if message_id in ids:
                 return state
         return State.UNKNOWN
 
     def of(self, message_id: str) -> State:
-        """The state of a message. May read the archive of the log."""
+        """Return the state of a message. It may read the archive of the log."""
         if message_id in self.log.entries:
             return State.DELIVERED
         state = self.of_reference(message_id)
@@ -58,9 +58,10 @@ class StatesOf:
         return State.DELIVERED if message_id in self.log else state
 
     def split(self, message_ids: KeysView[str]) -> tuple[set[str], set[str]]:
-        """Those of the ids that are awaited, and those that are known otherwise, by reference.
+        """Return the awaited ids, and the ids known only by reference, out of the given ones.
 
-        With operations on sets: a loop over the ids would cost more than reading the message did.
+        It uses set operations, because a loop over the ids would cost more than reading the
+        message.
         """
         awaited, others = set[str](), set[str]()
         for state, ids in self._by_reference:
@@ -105,7 +106,7 @@ class TransitionCheck:
         self._states[message_id] = after
 
     def restored(self) -> None:
-        """Begin with the states after a restart."""
+        """Restore the states after a restart."""
         core, joining = self._core, self._core.joining
         buffer = core.buffer
         for ids in (buffer.parked, buffer.missing, buffer.lost, joining.presumed):

@@ -5,21 +5,21 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class SdsCounters:
-    """What happened since the core was made."""
+    """Counters since the core was made."""
 
     sent: int = 0
     delivered: int = 0
     duplicates: int = 0
-    """Messages that arrived again."""
+    """Messages that arrived more than once."""
     own_echoes: int = 0
-    """Own messages that the transport gave back."""
+    """Own messages that the transport returned."""
     rejected: int = 0
     acknowledged: int = 0
     delivery_failed: int = 0
     retries: int = 0
     lost: int = 0
     references_dropped: int = 0
-    """References to unknown messages that made room."""
+    """Evicted references to unknown messages."""
     syncs_sent: int = 0
     syncs_received: int = 0
     ephemeral_sent: int = 0
@@ -30,18 +30,18 @@ class SdsCounters:
 
 @dataclass(frozen=True, slots=True)
 class SdsStatistics:
-    """A snapshot: the counters, and how full each buffer is."""
+    """Snapshot of the counters, and the sizes of the buffers."""
 
     counters: SdsCounters
     lamport_timestamp: int
     log_length: int
     log_evicted: int
     outgoing: int
-    """Own messages without acknowledgement."""
+    """Own messages without an acknowledgement."""
     incoming: int
     """Messages that wait for others."""
     missing: int
-    """Messages known by reference alone."""
+    """Messages known only by reference."""
     lost_entries: int
     repair_requests: int
     repair_responses: int
@@ -49,20 +49,20 @@ class SdsStatistics:
     bloom_filter_messages: int
     bloom_filter_rollovers: int
     participants: int
-    """Other senders heard."""
+    """Other senders that were heard."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How much of what a participant knows of it has."""
+    """Completeness of a participant's log, compared with the known messages."""
 
     received: int
-    """Messages of others that were delivered."""
+    """Delivered messages of other participants."""
     missing: int
-    """Messages known by reference alone, and those that wait for them."""
+    """Messages known only by reference, and messages that wait for them."""
     lost: int
-    """Messages that were given up and have not come since."""
+    """Messages that were declared lost and have not arrived since."""
     different_from: tuple[str, ...] = ()
-    """Participants whose logs differ from the own one, and stay so."""
+    """Participants whose logs permanently differ from the own one."""
     repair_failed: bool = False
-    """True if no participant could repair that."""
+    """True if no participant could repair the difference."""

@@ -1,4 +1,4 @@
-"""All that a participant does because its time has come, and not because of a message."""
+"""Duties of a participant that are due by time, not by a message."""
 
 from typing import Final
 
@@ -12,11 +12,11 @@ from .state import ChannelState
 from .sync import SyncTrigger
 
 TRIM_INTERVAL_MS: Final = 60_000
-"""How often the log is looked through for what became too old."""
+"""Interval between searches of the log for entries that became too old."""
 
 
 class Sweeps:
-    """The periodic duties of LIP 109: retries, answers, sync messages and timeouts."""
+    """Periodic duties of LIP 109: retries, answers, sync messages and timeouts."""
 
     def __init__(
         self,
@@ -31,14 +31,14 @@ class Sweeps:
         self._sender = sender
 
     def restored(self, tables: Tables, now_ms: int) -> None:
-        """Plan what waits since before a restart."""
+        """Plan the work that waits since before a restart."""
         state, buffer = self._state, self._state.incoming_buffer
         if buffer.missing or buffer.parked or state.joining.presumed:
             self._delivery.plan_sweep(now_ms)
             self._references.follow(now_ms)
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do all that is due."""
+        """Do everything that is due."""
         state, agenda = self._state, self._state.agenda
         if agenda.is_due(Slot.TRIM, now_ms):
             agenda.plan(Slot.TRIM, now_ms + TRIM_INTERVAL_MS)
@@ -61,7 +61,7 @@ class Sweeps:
             state.repair_requests.pause(now_ms + self._request_pause_ms(now_ms))
 
     def sweep_outgoing(self, now_ms: int) -> None:
-        """Send again what is due; give up, with an event, what was sent often enough."""
+        """Send due messages again. Give up with an event after all retries."""
         state = self._state
         for entry in state.outgoing_buffer.due(now_ms):
             if self._sender.has_attempts(entry, now_ms):
@@ -78,7 +78,7 @@ class Sweeps:
             state.emit(DeliveryFailed(entry.message_id, entry.attempts, reason))
 
     def sweep_incoming(self, now_ms: int) -> None:
-        """Deliver what is ready and give up what is overdue."""
+        """Deliver ready messages, and declare overdue ones lost."""
         if timeout_ms := self._state.options.timeout_for_lost_messages_ms:
             self._references.expire(now_ms, timeout_ms)
         self._delivery.sweep(now_ms)

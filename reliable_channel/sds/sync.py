@@ -1,12 +1,12 @@
-"""When to send a periodic sync message (LIP 109, Periodic Sync Message).
+"""Time of a periodic sync message (LIP 109, Periodic Sync Message).
 
-The interval is a duty that the whole channel shares: the first participant spares the others.
-js-waku draws each timer uniformly from 0, which suppresses nothing: right after a sync the chance
-to fire is again 1/30 a second for each of N participants, and a quiet channel carries N/30 syncs a
-second. `SuppressedSchedule` is the feedback timer of scalable multicast instead (Nonnenmacher and
-Biersack, Scalable feedback for large groups, 1999): a dead time in which none fires, then a draw
-skewed so that the expected number of participants that fire within one network latency of the first
-is about one, for every size of the group.
+The whole channel shares the duty of the interval: the first participant spares the others. js-waku
+draws each timer uniformly from 0, which suppresses nothing. Right after a sync, each of N
+participants fires with probability 1/30 a second. A quiet channel thus carries N/30 syncs a second.
+`SuppressedSchedule` is the feedback timer of scalable multicast instead (Nonnenmacher and Biersack,
+Scalable feedback for large groups, 1999). After a dead time without syncs comes a skewed draw.
+About one participant is expected to fire within one network latency of the first, for every group
+size.
 """
 
 import math
@@ -17,23 +17,23 @@ from typing import Final, Protocol
 from .agenda import Agenda, Slot
 
 Random = Callable[[], float]
-"""Uniform in [0, 1)."""
+"""Function that returns a uniform random number in [0, 1)."""
 
 
 class SyncTrigger(Enum):
-    """What starts the timer anew."""
+    """Event that restarts the timer."""
 
     START = "start"
     CONTENT = "content"
     MORE_CONTENT = "more_content"
-    """Content, while no participant has acknowledged what came before: a stream must not put its
-    acknowledgements off."""
+    """Content while no participant has acknowledged earlier messages. A stream must not delay its
+    acknowledgements."""
     MISSED_CONTENT = "missed_content"
     """Content that was known to be missing."""
     SYNC = "sync"
     REQUEST = "request"
-    """A sync message that asks for something. It is sent whether or not others spoke, so it takes
-    no turn: one participant may send them without end."""
+    """Sync message with requests. It is sent even if others spoke, so it takes no turn. Otherwise
+    one participant could send them without end."""
     OWN_CONTENT = "own_content"
     OWN_SYNC = "own_sync"
 
@@ -49,25 +49,23 @@ _PUTS_OFF: Final = (
 
 
 class SyncSchedule(Protocol):
-    """A rule for the next sync message."""
+    """Rule for the next sync message."""
 
     patience: int
-    """After how many times the delay content and requests alone put a sync off no more; 0 for
-    never."""
+    """Number of delays after which content and requests no longer postpone a sync (0: never)."""
 
     def delay_ms(self, heard: SyncTrigger) -> int:
-        """How long to wait from now, in milliseconds."""
+        """Return the wait from now (ms)."""
         ...
 
 
 class SuppressedSchedule:
-    """About one sync an interval in the whole channel, from 2 to 10,000 participants.
+    """Schedule with about one sync an interval in the whole channel, from 2 to 10,000 participants.
 
-    After content the wait is half as long, since its sender waits to hear that it arrived. The
-    sender itself comes right after that: before, its own sync would suppress the answers, and
-    much later, the loss of a last message would go unnoticed. After an own sync it is twice as
-    long, so that another comes next: the sender of the last one waits for an answer, and among
-    few would be drawn again and again.
+    After content the wait is half as long, because its sender waits for an acknowledgement. The
+    sender itself comes right after that. If it came earlier, its own sync would suppress the
+    answers. If it came much later, the loss of a last message would not be noticed. After an own
+    sync the wait is twice as long, so that another participant is next.
     """
 
     _SHARES: Final = {
@@ -81,15 +79,15 @@ class SuppressedSchedule:
     DEAD_SHARE: Final = 0.8
     DRAW_SHARE: Final = 0.4
     GROUP_SIZE_BOUND: Final = 100_000
-    """With N participants the first fires when N * bound^(t - 1) reaches 1, t the share of the draw
-    that is over."""
+    """Limit of the draw, so that the first of N fires when N * bound^(t - 1) reaches 1. t is the
+    elapsed share of the draw."""
 
     def __init__(self, interval_ms: int, random: Random) -> None:
         self._interval_ms = interval_ms
         self._random = random
 
     def delay_ms(self, heard: SyncTrigger) -> int:
-        """Dead time, then an exponentially skewed draw."""
+        """Return a dead time plus an exponentially skewed draw."""
         interval = self._interval_ms * self._SHARES.get(heard, 1.0)
         bound = self.GROUP_SIZE_BOUND
         uniform = 1 / bound + self._random() * (1 - 1 / bound)
@@ -98,8 +96,8 @@ class SuppressedSchedule:
 
 
 class JsWakuSchedule:
-    """js-waku's rule, for comparison: uniform from 0, times 0.5 after content, times 2 after an own
-    sync."""
+    """Rule of js-waku, for comparison: uniform from 0, times 0.5 after content, times 2 after an
+    own sync."""
 
     _MULTIPLIER: Final = {
         SyncTrigger.CONTENT: 0.5,
@@ -117,7 +115,7 @@ class JsWakuSchedule:
 
 
 def make_schedule(name: str, interval_ms: int, random: Random) -> SyncSchedule | None:
-    """The schedule of that name, or None where an interval of 0 says that there is none."""
+    """Return the schedule of that name, or None if the interval is 0."""
     if not interval_ms:
         return None
     rule = SuppressedSchedule if name == "suppressed" else JsWakuSchedule
@@ -125,11 +123,11 @@ def make_schedule(name: str, interval_ms: int, random: Random) -> SyncSchedule |
 
 
 class SyncTimer:
-    """When this participant sends its next sync message.
+    """Timer of this participant's next sync message.
 
-    Content and requests put it off, but not without end: sync messages alone carry the roots by
-    which logs are compared, and those of a participant in a busy channel, or beside one that asks
-    on and on, would never be heard.
+    Content and requests postpone it, but not without end. Only sync messages carry the roots by
+    which logs are compared. In a busy channel, or beside a participant that asks on and on, they
+    would otherwise never be heard.
     """
 
     def __init__(self, schedule: SyncSchedule | None, agenda: Agenda | None = None) -> None:
@@ -140,7 +138,7 @@ class SyncTimer:
         self._latest_ms = 0
 
     def restart(self, heard: SyncTrigger, now_ms: int) -> None:
-        """Wait anew, as long as the schedule says after what was heard."""
+        """Start the wait again, with the length of the schedule after the last event."""
         if (schedule := self._schedule) is None:
             return
         delay_ms = schedule.delay_ms(heard)
@@ -153,8 +151,8 @@ class SyncTimer:
         self._agenda.plan(Slot.SYNC, due_ms)
 
     def prompt(self, now_ms: int) -> None:
-        """A participant lacks what a sync message of ours would name; by default that changes
-        nothing."""
+        """Note that a participant lacks messages that a sync of ours would name. By default this
+        changes nothing."""
 
     def _plan(self, due_ms: int) -> None:
         self.due_ms = due_ms

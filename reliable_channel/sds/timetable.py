@@ -1,4 +1,4 @@
-"""What is due when, by message id."""
+"""Timetable of due times by message id."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -6,7 +6,7 @@ from itertools import islice
 from sortedcontainers import SortedList
 
 Key = tuple[int, int, str]
-"""When an id is due, a running number, the id."""
+"""Entry: due time, running number, id."""
 
 
 def _ignore(first_ms: int | None) -> None:
@@ -14,7 +14,7 @@ def _ignore(first_ms: int | None) -> None:
 
 
 class Timetable:
-    """Message ids by due time; of equal times, the first one added comes first.
+    """Message ids by due time. For equal times, the first added comes first.
 
     Args:
         plan: called with the time of the first id, or None, when another one became the first.
@@ -35,7 +35,7 @@ class Timetable:
         return len(self.due_ms)
 
     def add(self, message_id: str, due_ms: int) -> None:
-        """Note an id that is not noted yet."""
+        """Add an id that is not in the timetable yet."""
         self._added += 1
         key = (due_ms, self._added, message_id)
         self.due_ms[message_id], self._keys[message_id] = due_ms, key
@@ -45,7 +45,7 @@ class Timetable:
             self._plan(due_ms)
 
     def remove(self, message_id: str) -> None:
-        """Forget an id, if it is noted."""
+        """Remove an id, if it is in the timetable."""
         if message_id in self.due_ms:
             del self.due_ms[message_id]
             key = self._keys.pop(message_id)
@@ -55,15 +55,15 @@ class Timetable:
                 self._plan(self.first_ms())
 
     def first_ms(self) -> int | None:
-        """When the first one is due."""
+        """Return the first due time."""
         return None if self._first is None else self._first[0]
 
     def last(self) -> tuple[int, str] | None:
-        """The one that is due last, after its time."""
+        """Return the id that is due last, with its time."""
         return (self._order[-1][0], self._order[-1][2]) if self._order else None
 
     def until(self, now_ms: int, most: int) -> list[str]:
-        """The first ids that are due by `now_ms`."""
+        """Return the first ids that are due by `now_ms`."""
         if not self.due_ms:
             return []
         due = self._order.irange(maximum=(now_ms + 1, 0, ""))
@@ -75,11 +75,11 @@ _Rank = tuple[int, Key, str]
 
 
 class OwnedTimetable(Timetable):
-    """Message ids by due time and by owner, for a bounded table that must evict fairly.
+    """Message ids by due time and by owner, for a limited table that must evict fairly.
 
     An owner is the participant whose message brought an entry. The owner with the most entries
-    pays, so an owner with an equal share or less loses nothing to others. Of the entries of these
-    owners the one due last goes. Each operation costs a few look-ups in sorted lists.
+    pays, so an owner with an equal share or less loses nothing to others. Of these entries the one
+    due last is evicted. Each operation costs a few look-ups in sorted lists.
     """
 
     def __init__(self, plan: Callable[[int | None], object] = _ignore) -> None:
@@ -89,20 +89,21 @@ class OwnedTimetable(Timetable):
         self._ranks: SortedList[_Rank] = SortedList()
 
     def add(self, message_id: str, due_ms: int, owner: str = "") -> None:
-        """Note an id that is not noted yet."""
+        """Add an id that is not in the timetable yet."""
         super().add(message_id, due_ms)
         self._give(message_id, owner)
 
     def remove(self, message_id: str) -> None:
-        """Forget an id, if it is noted."""
+        """Remove an id, if it is in the timetable."""
         if message_id in self:
             self._take(message_id)
             super().remove(message_id)
 
     def claim(self, message_id: str, owner: str) -> bool:
-        """Give an entry to another owner with fewer entries; return whether that was so.
+        """Move an entry to another owner with fewer entries. Return True if it was moved.
 
-        Else a flooder that is first to name what others miss would have it evicted with its own.
+        Otherwise a flooder that is first to name missing messages would have them evicted with its
+        own.
         """
         is_lighter = self.weight_of(owner) < self.weight_of(self._owners[message_id])
         if is_lighter:
@@ -111,21 +112,21 @@ class OwnedTimetable(Timetable):
         return is_lighter
 
     def weight_of(self, owner: str) -> int:
-        """The number of an owner's entries."""
+        """Return the number of an owner's entries."""
         return len(self._of_owner.get(owner, ()))
 
     def owner_of(self, message_id: str) -> str:
-        """The owner of an entry."""
+        """Return the owner of an entry."""
         return self._owners[message_id]
 
     def first_to_evict(self) -> str:
-        """The entry due last among those of all owners with the most."""
+        """Return the entry due last among the owners with the most."""
         rank: _Rank = self._ranks[-1]
         return rank[1][2]
 
     def has_no_place(self, due_ms: int, owner: str) -> bool:
-        """Return True if `first_to_evict` would be an entry that was added now; there must be
-        others."""
+        """Return True if `first_to_evict` would be an entry added now. There must be other
+        entries."""
         most, last, heaviest = self._ranks[-1]
         own_last = self._of_owner[owner][-1] if owner in self._of_owner else None
         is_own_last: bool = own_last is None or due_ms >= own_last[0]

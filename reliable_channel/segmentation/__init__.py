@@ -1,4 +1,4 @@
-"""Payloads of any size as segments of one message each: no clock, no I/O, no event loop inside."""
+"""Segments of payloads of any size, one message each, without a clock, I/O or event loop."""
 
 from .layouts import (
     EARLY_NIM_SEGMENTATION,

@@ -1,11 +1,11 @@
-"""The layouts of a segment on the wire: the only place that knows their field numbers.
+"""Layouts of a segment on the wire. Only this module knows their field numbers.
 
-Four layouts were published under the name of LIP 243, all with the hash in field 1. A field in
-another wire type than a layout gives it shows that the bytes are of another layout. The field of
-the payload distinguishes all four, as it is a number in the other three: 7 in nim-segmentation, 6
-in its early form, 4 in v0.1, 5 in v0.2. Without a payload, field 4 is the count of data segments,
-never absent, in nim-segmentation, and absent in v0.1. The early form and v0.2 are not read without
-a payload, because an empty one looks and means the same in nim-segmentation or v0.1.
+Four layouts were published under the name of LIP 243, all with the hash in field 1. A field with
+another wire type than a layout defines shows that the bytes have another layout. The payload field
+distinguishes all four: 7 in nim-segmentation, 6 in its early form, 4 in v0.1, 5 in v0.2. Each of
+these fields is a number in the other three. Without a payload, field 4 is the count of data
+segments in nim-segmentation, always present, and absent in v0.1. The early form and v0.2 are not
+read without a payload. Such a segment looks and means the same in nim-segmentation or v0.1.
 """
 
 from collections.abc import Sequence
@@ -26,36 +26,37 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 LAST_FIELD_NUMBER: Final = 7
-"""Of all layouts; fields after it may come with later versions and are ignored."""
+"""Highest field number of all layouts. Later versions may add fields after it, which are
+ignored."""
 HEADER_BYTES: Final = 128
-"""What nim-segmentation sets aside for everything but the payload; it needs 71 at most."""
+"""Bytes that nim-segmentation reserves for everything besides the payload. It needs at most 71."""
 CHUNK_ALIGNMENT_BYTES: Final = 64
-"""Of the Reed-Solomon code of nim-segmentation, which aligns without parity too."""
+"""Alignment of the Reed-Solomon code of nim-segmentation, which also applies without parity."""
 
 
 @runtime_checkable
 class SegmentLayout(Protocol):
-    """How segments are written."""
+    """Notation of segments on the wire."""
 
     @property
     def name(self) -> str:
-        """What options and texts call it."""
+        """Name in options and texts."""
 
     @property
     def min_segment_size_bytes(self) -> int:
-        """The smallest segment size that leaves room for a payload."""
+        """Smallest segment size that leaves room for a payload."""
 
     def chunk_size_bytes(self, segment_size_bytes: int) -> int:
         """Return how much of a payload one segment carries."""
 
     def max_segments(self, max_total_segments: int) -> int:
-        """Return how many segments that limit allows."""
+        """Return how many segments the limit allows."""
 
     def encode(self, segment: Segment) -> bytes:
-        """Write one segment."""
+        """Encode one segment in this layout."""
 
     def decode(self, data: bytes) -> Segment | None:
-        """Read one segment, or return None if `data` is none of this layout."""
+        """Decode one segment, or return None if `data` has another layout."""
 
 
 class _BoundedSegments:
@@ -74,12 +75,12 @@ class _BoundedSegments:
 
 
 class NimSegmentation(_BoundedSegments):
-    """The layout of `logos-messaging/nim-segmentation`, which logos-delivery speaks."""
+    """Layout of `logos-messaging/nim-segmentation`, used by logos-delivery."""
 
     name: str = "nim-segmentation"
 
     def encode(self, segment: Segment) -> bytes:
-        """Write one segment; `parity_segment_count` is left out where there is none.
+        """Encode one segment. `parity_segment_count` is left out if it is 0.
 
         Raises:
             ValueError: the length of the payload is not set.
@@ -97,7 +98,7 @@ class NimSegmentation(_BoundedSegments):
         ).SerializeToString()
 
     def decode(self, data: bytes) -> Segment | None:
-        """Read one segment, or return None if `data` is none of this layout."""
+        """Decode one segment, or return None if `data` has another layout."""
         raw = SegmentMessage()
         if not _parse(raw, data) or not raw.data_segment_count:
             return None
@@ -115,21 +116,22 @@ class NimSegmentation(_BoundedSegments):
 
 
 class Lip243V01:
-    """The layout of LIP 243 v0.1. It carries no length of the payload."""
+    """Layout of LIP 243 v0.1. It has no length of the payload."""
 
     name: str = "lip-243-v0.1"
     min_segment_size_bytes: int = 1
 
     def chunk_size_bytes(self, segment_size_bytes: int) -> int:
-        """Return how much of a payload one segment carries: its size bounds the payload alone."""
+        """Return how much of a payload one segment carries. The segment size limits only the
+        payload."""
         return segment_size_bytes
 
     def max_segments(self, max_total_segments: int) -> int:
-        """Return how many segments that limit allows: "data + parity MUST be less"."""
+        """Return how many segments the limit allows: "data + parity MUST be less"."""
         return max_total_segments - 1
 
     def encode(self, segment: Segment) -> bytes:
-        """Write one segment."""
+        """Encode one segment in this layout."""
         return SegmentMessageProto(
             entire_message_hash=segment.original_payload_hash,
             data_segment_index=0 if segment.is_parity else segment.index,
@@ -141,7 +143,7 @@ class Lip243V01:
         ).SerializeToString()
 
     def decode(self, data: bytes) -> Segment | None:
-        """Read one segment, or return None if `data` is none of this layout."""
+        """Decode one segment, or return None if `data` has another layout."""
         raw = SegmentMessageProto()
         if not _parse(raw, data) or not raw.data_segment_count:
             return None
@@ -159,7 +161,7 @@ class Lip243V01:
 
 
 class OneCount(_BoundedSegments):
-    """A layout that counts either data or parity segments: those of the segment's own kind."""
+    """Layout that counts either data or parity segments: those of the segment's own kind."""
 
     def __init__(
         self, name: str, message: type[EarlySegmentMessage] | type[SegmentMessageV02]
@@ -168,7 +170,7 @@ class OneCount(_BoundedSegments):
         self._message: Final = message
 
     def encode(self, segment: Segment) -> bytes:
-        """Write one segment.
+        """Encode one segment in this layout.
 
         Raises:
             ValueError: the length of the payload is not set.
@@ -187,10 +189,10 @@ class OneCount(_BoundedSegments):
         ).SerializeToString()
 
     def decode(self, data: bytes) -> Segment | None:
-        """Read one segment, or return None if `data` is none of this layout.
+        """Decode one segment, or return None if `data` has another layout.
 
-        Few peers write these layouts, so a segment whose fields contradict each other is taken for
-        a bare payload. The other layouts leave that check to the reassembler.
+        Few peers write these layouts. If the fields of a segment contradict each other, it is
+        treated as a bare payload. The other layouts leave that check to the reassembler.
         """
         raw = self._message()
         if not _parse(raw, data) or len(raw.original_payload_hash) != HASH_BYTES:
@@ -227,7 +229,7 @@ LAYOUTS: Final[tuple[SegmentLayout, ...]] = (
 def recognised(
     data: bytes, layouts: Sequence[SegmentLayout] = LAYOUTS
 ) -> tuple[Segment, SegmentLayout] | None:
-    """Read a segment in whichever layout it is written; None if it is in none of them."""
+    """Decode a segment in any layout. Return None if no layout fits."""
     for layout in layouts:
         if (segment := layout.decode(data)) is not None:
             return segment, layout
@@ -235,7 +237,7 @@ def recognised(
 
 
 def sniff(data: bytes, layouts: Sequence[SegmentLayout] = LAYOUTS) -> Segment | None:
-    """Read a segment, and do not say in which layout it is written."""
+    """Decode a segment without returning its layout."""
     found = recognised(data, layouts)
     return None if found is None else found[0]
 

@@ -1,77 +1,78 @@
-"""What becomes of a received segment."""
+"""Results of a received segment."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class SetDropReason(Enum):
-    """Why segments that were kept are given up; the names are nim-segmentation's."""
+    """Reason why kept segments are dropped. The names are those of nim-segmentation."""
 
     EXPIRED = "expired"
-    """No further segment came in time."""
+    """No further segment arrived in time."""
     EVICTED = "evicted"
-    """A limit was reached, and this set was the first to go."""
+    """A limit was reached, and this set was the first to be evicted."""
     HASH_MISMATCH = "hash_mismatch"
-    """All segments are here, and what they make is not what the hash says."""
+    """The payload of all segments has another hash."""
     MALFORMED = "malformed"
-    """All segments are here, and what they make has not the length they say."""
+    """The payload of all segments has another length."""
 
 
 class DiscardReason(Enum):
-    """Why a segment was not kept; the names are nim-segmentation's where it has them."""
+    """Reason why a segment was not kept. The names are those of nim-segmentation if it has them."""
 
     UNDECODABLE = "undecodable"
-    """No segment, or one of a layout that is not known."""
+    """The data is no segment, or has an unknown layout."""
     INVALID = "invalid"
-    """Its fields contradict each other or the limit of segments."""
+    """Fields of the segment contradict each other or the limit of segments."""
     OVERSIZED = "oversized"
-    """It, or the payload it announces, is larger than the limits allow."""
+    """The segment, or the payload that it announces, is larger than the limits allow."""
     COUNT_MISMATCH = "count_mismatch"
-    """Other segments of the same payload, here already, have other counts."""
+    """Earlier segments of the same payload have other counts."""
     PARITY_IGNORED = "parity_ignored"
-    """It is a valid parity segment. SDS repairs what is missing, so it is of no use."""
+    """The segment is a valid parity segment, which is useless because SDS repairs missing
+    segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentProgress:
-    """A segment of a payload of several arrived; emitted for the last one too."""
+    """A segment of a longer payload arrived. Also emitted for the last one."""
 
     payload_hash: bytes
     sender_id: str
     chunks: int
-    """Segments held."""
+    """Segments of the payload that have arrived."""
     total_chunks: int
-    """Segments needed."""
+    """Segments that the payload needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadReassembled:
-    """A payload is complete, and its hash is right."""
+    """A payload is complete, and its hash is correct."""
 
     payload: bytes
     payload_hash: bytes
     sender_id: str
     tokens: tuple[object, ...] = ()
-    """What the caller gave along with its segments."""
+    """Tokens that the caller passed with its segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentSetDropped:
-    """Segments that were kept are gone; their payload is lost unless it is sent again."""
+    """Kept segments were dropped. Their payload is lost unless it is sent again."""
 
     payload_hash: bytes
     sender_id: str
     reason: SetDropReason
     chunks: int
-    """Segments that were held."""
+    """Segments of the payload that had arrived."""
     total_chunks: int
     tokens: tuple[object, ...] = ()
-    """What the caller gave along with its segments."""
+    """Tokens that the caller passed with its segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRefused:
-    """A segment was refused and left no trace."""
+    """A segment was refused without any effect."""
 
     sender_id: str
     reason: DiscardReason

@@ -1,4 +1,4 @@
-"""Putting payloads together again (LIP 243, Receiving)."""
+"""Reassembly of payloads (LIP 243, Receiving)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -22,26 +22,27 @@ MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReassemblyLimits:
-    """What is kept of incomplete payloads, and for how long.
+    """Limits of incomplete payloads, in number, size and time.
 
-    The bound that nim-segmentation has for all senders together is that of one sender here. It
-    counts payloads, too; here a payload counts as the bytes that it takes.
+    nim-segmentation has one limit for all senders together, which here applies to each sender. It
+    also counts payloads. Here a payload counts by its bytes.
 
     Raises:
         ValueError: a limit below 1.
     """
 
     reconstruction_timeout_ms: int = 300_000
-    """Wait for a further segment of a set. Keep it longer than SDS waits for a lost message: a
-    missing segment holds up those after it so long."""
+    """Wait for a further segment of a set. It must be longer than the wait of SDS for a lost
+    message. A missing segment delays later ones for that long."""
     max_total_segments: int = 256
-    """Segments of one payload; equal for all participants."""
+    """Maximum number of segments of one payload, equal for all participants."""
     max_segment_bytes: int = 150 * 1024
-    """Payload of one segment; Waku carries no more."""
+    """Maximum payload of one segment. Waku carries no more."""
     max_buffered_bytes: int = 64 * MIB
-    """Memory of all incomplete payloads, overhead included: some 30,000 that have just begun."""
+    """Memory of all incomplete payloads, overhead included: about 30,000 that have just begun."""
     max_sender_buffered_bytes: int = 32 * MIB
-    """The same of one sender; holds 256 segments of nim-segmentation's size."""
+    """Memory of one sender's incomplete payloads, overhead included. It fits 256 segments of
+    nim-segmentation's size."""
 
     def __post_init__(self) -> None:
         for limit in fields(self):
@@ -50,14 +51,14 @@ class ReassemblyLimits:
 
 
 class Reassembler:
-    """Collects segments until a payload is complete.
+    """Collector of segments until a payload is complete.
 
-    The caller gives each segment once, from the message that carried it: SDS has removed duplicates
-    by message id. So the same segment a second time is no duplicate but belongs to a second payload
-    with the same content, and both payloads are delivered. DIVERGES: nim-segmentation ignores it.
+    The caller passes each segment once, from the message that carried it, because SDS has removed
+    duplicates by message id. The same segment again therefore belongs to a second payload with the
+    same content, and both payloads are delivered. DIVERGES: nim-segmentation ignores it.
 
-    Segments of different senders never mix, even with equal hashes. Whether `sender_id` is true is
-    for the caller to know: nothing is authenticated here. `now_ms` must not go back.
+    Segments of different senders never mix, even with equal hashes. The caller must know if
+    `sender_id` is true, because nothing is authenticated here. `now_ms` must not go back.
 
     Args:
         limits: what is kept.
@@ -81,7 +82,7 @@ class Reassembler:
         """The incomplete payloads."""
 
     def receive(self, sender_id: str, data: bytes, now_ms: int) -> list[SegmentOutcome]:
-        """Take an encoded segment in any known layout; return what comes of it, in order."""
+        """Add an encoded segment in any known layout. Return the results in order."""
         segment = sniff(data)
         if segment is None:
             detail = f"{len(data)} bytes that are no segment of a known layout"
@@ -91,8 +92,7 @@ class Reassembler:
     def add(
         self, sender_id: str, segment: Segment, now_ms: int, token: object = None
     ) -> list[SegmentOutcome]:
-        """Take a segment; return what comes of it, in order. The `token` comes back with what
-        becomes of the segment's payload."""
+        """Add a segment. Return the results in order. They contain the `token`."""
         begun = self.pending.of_payload(sender_id, segment)
         refusal = self._review(segment)
         if refusal is None and begun and not begun[0].agrees_with(segment):

@@ -8,14 +8,14 @@ HASH_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of a payload, or a parity shard of it (LIP 243)."""
+    """Piece of a payload, or a parity shard of it (LIP 243)."""
 
     original_payload_hash: bytes
-    """Keccak-256 of the whole payload."""
+    """Keccak-256 hash of the whole payload."""
     original_payload_length: int | None
-    """In bytes; LIP 243 v0.1 does not say."""
+    """Length of the payload in bytes. LIP 243 v0.1 does not have it."""
     index: int
-    """From 0, among the data segments or among the parity segments."""
+    """Index from 0, among the data segments or among the parity segments."""
     data_segment_count: int
     parity_segment_count: int
     is_parity: bool
@@ -23,7 +23,7 @@ class Segment:
 
 
 def payload_hash(payload: bytes) -> bytes:
-    """Return the Keccak-256 hash that stands on every segment of `payload`."""
+    """Return the Keccak-256 hash in every segment of `payload`."""
     from Crypto.Hash import keccak  # loaded with the first segment: it loads a parser of C
 
     return keccak.new(digest_bits=8 * HASH_BYTES, data=payload).digest()

@@ -1,11 +1,10 @@
-"""The bounded buffer of payloads that are not yet complete.
+"""Limited buffer of incomplete payloads.
 
-Limits count bytes, overhead included, so that a set costs what it takes. A sender beyond its quota
-makes room, and where all together are beyond theirs, the sender that holds most does: the chunks of
-its least recently updated set go. Where chunks can be read again when the set is complete (a
-`Reassembler` with `recall`), the set stays without them. Only then, if there are more sets than the
-limit has room for, sets go whole: first those of which least has arrived, so that a crowd of
-invented names must send as much as what it pushes out.
+Limits count bytes, overhead included. A sender beyond its quota makes room. If all together are
+beyond the common quota, the sender with the most makes room. It loses the chunks of its least
+recently updated set. If a `Reassembler` with `recall` can read chunks again, the set stays without
+them. If there are still too many sets, whole sets are evicted, first those with the fewest arrived
+bytes. Senders with invented names must therefore send as much as they evict.
 """
 
 from collections import OrderedDict
@@ -17,20 +16,20 @@ from typing import Final
 from .segment import Segment
 
 SEGMENT_OVERHEAD_BYTES: Final = 160
-"""Charged for each segment on top of its payload: else a million segments of one byte would count
-as one megabyte."""
+"""Memory counted for each segment besides its payload. Otherwise a million segments of one byte
+would count as one megabyte."""
 SET_OVERHEAD_BYTES: Final = 2_048
-"""Charged for each set."""
+"""Memory counted for each set."""
 SLACK: Final = 64
-"""Outdated ranks that are kept beside twice the number of what is ranked."""
+"""Outdated ranks that are kept besides twice the number of ranked sets."""
 
 PayloadKey = tuple[bytes, int | None]
-"""Hash and length of a payload: what makes segments of one sender belong together."""
+"""Hash and length of a payload, which are equal for its segments."""
 
 
 @dataclass(slots=True, eq=False)
 class SegmentSet:
-    """The segments of one payload, sent once by one sender."""
+    """Segments of one payload, sent once by one sender."""
 
     sender_id: str
     payload_hash: bytes
@@ -39,17 +38,17 @@ class SegmentSet:
     parity_segment_count: int
     updated_ms: int
     number: int
-    """Of all sets, in the order in which they began."""
+    """Number of the set in the order in which sets began."""
     chunks: dict[int, bytes | None] = field(default_factory=dict)
-    """Payloads of data segments by index; None for one that was let go to be read again."""
+    """Payloads of data segments by index. None for an evicted one that can be read again."""
     size_bytes: int = 0
-    """Memory charged."""
+    """Memory counted for the set."""
     held_bytes: int = 0
-    """Of that, what comes free when its chunks are let go."""
+    """Memory that is freed when its chunks are evicted."""
     received_bytes: int = 0
-    """What arrived of it."""
+    """Bytes of the payload that have arrived."""
     tokens: dict[int, object] = field(default_factory=dict)
-    """What the caller gave along with its segments, by index."""
+    """Tokens that the caller passed with its segments, by index."""
 
     @property
     def key(self) -> PayloadKey:
@@ -58,12 +57,12 @@ class SegmentSet:
 
     @property
     def all_tokens(self) -> tuple[object, ...]:
-        """What came along, in the order of arrival."""
+        """Tokens in the order of arrival."""
         return tuple(self.tokens.values())
 
     @property
     def is_complete(self) -> bool:
-        """True if all data segments are here."""
+        """True if all data segments have arrived."""
         return len(self.chunks) == self.data_segment_count
 
     def agrees_with(self, segment: Segment) -> bool:
@@ -74,7 +73,7 @@ class SegmentSet:
         )
 
     def join(self) -> bytes:
-        """Return the payload of a complete set, all of whose chunks are here."""
+        """Return the payload of a complete set with all of its chunks."""
         chunks = (self.chunks[index] for index in range(self.data_segment_count))
         return b"".join(chunk for chunk in chunks if chunk is not None)
 
@@ -121,11 +120,11 @@ class SegmentSets:
 
     @property
     def oldest_update_ms(self) -> int | None:
-        """When the least recently updated set was updated."""
+        """Time of the last update of the least recently updated set."""
         return next(iter(self._live)).updated_ms if self._live else None
 
     def of_payload(self, sender_id: str, segment: Segment) -> Sequence[SegmentSet]:
-        """Return the sets of that sender which a segment may belong to, the oldest first."""
+        """Return the sets of that sender to which a segment may belong, oldest first."""
         share = self._shares.get(sender_id)
         if share is None:
             return ()
@@ -133,7 +132,7 @@ class SegmentSets:
         return share.by_key.get(key, ())
 
     def begin(self, sender_id: str, segment: Segment, now_ms: int) -> SegmentSet:
-        """Add an empty set that `segment` belongs to."""
+        """Add an empty set for the payload of `segment`."""
         self._begun += 1
         segment_set = SegmentSet(
             sender_id,
@@ -158,7 +157,7 @@ class SegmentSets:
     def put(
         self, segment_set: SegmentSet, segment: Segment, now_ms: int, token: object = None
     ) -> None:
-        """Keep a data segment that its set lacks, in excess of the limits if need be."""
+        """Keep a data segment that its set lacks, even beyond the limits."""
         share = self._shares[segment_set.sender_id]
         segment_set.chunks[segment.index] = segment.payload
         if token is not None:
@@ -178,7 +177,7 @@ class SegmentSets:
                 self._rank_anew()
 
     def take(self, segment_set: SegmentSet) -> None:
-        """Remove a set."""
+        """Remove a set with its segments."""
         share = self._shares[segment_set.sender_id]
         del share.sets[segment_set], self._live[segment_set]
         share.holding.pop(segment_set, None)
@@ -193,7 +192,7 @@ class SegmentSets:
         self.size_bytes -= segment_set.size_bytes
 
     def make_room(self, sender_id: str) -> list[SegmentSet]:
-        """Return to the limits after `put` for that sender; return the sets removed."""
+        """Return to the limits after `put` for that sender. Return the removed sets."""
         evicted = []
         share = self._shares[sender_id]
         while share.held_bytes > self._max_sender_bytes:
@@ -204,7 +203,7 @@ class SegmentSets:
         return evicted
 
     def take_idle_since(self, until_ms: int) -> list[SegmentSet]:
-        """Remove the sets that were not updated after `until_ms`."""
+        """Remove the sets whose last update is before `until_ms`."""
         idle = []
         while self._live and (oldest := next(iter(self._live))).updated_ms <= until_ms:
             self.take(oldest)

@@ -6,9 +6,10 @@ from .layouts import SegmentLayout
 from .segment import Segment, payload_hash
 
 DEFAULT_SEGMENT_SIZE_BYTES: Final = 102_400
-"""Of nim-segmentation; leaves room for SDS and encryption within the 150 KiB of Waku."""
+"""Segment size of nim-segmentation. It leaves room for SDS and encryption within the 150 KiB of
+Waku."""
 DEFAULT_MAX_TOTAL_SEGMENTS: Final = 256
-"""Of LIP 243; equal for all participants."""
+"""Maximum number of segments in LIP 243, equal for all participants."""
 LARGEST_MAX_TOTAL_SEGMENTS: Final = 65_536
 
 
@@ -27,10 +28,10 @@ class PayloadTooLarge(ValueError):
 
 
 class Segmenter:
-    """Splits payloads in one layout. Stateless.
+    """Stateless splitter of payloads in one layout.
 
-    `segment_size_bytes` bounds what the layout says it bounds: the encoded segment in
-    nim-segmentation, the payload in it in LIP 243 v0.1.
+    `segment_size_bytes` limits what the layout defines: the encoded segment in nim-segmentation,
+    the payload of a segment in LIP 243 v0.1.
 
     Raises:
         ValueError: a value outside what its option allows.
@@ -63,12 +64,12 @@ class Segmenter:
         self._max_segments = max_segments
 
     def count(self, size_bytes: int) -> int:
-        """Return how many segments a payload of `size_bytes` needs: at least one, as a small
+        """Return how many segments a payload of `size_bytes` needs: at least one, because a small
         payload is wrapped too."""
         return max(1, -(-size_bytes // self.chunk_size_bytes))
 
     def split(self, payload: bytes) -> list[bytes]:
-        """Return the encoded segments of `payload` in order; each is one message.
+        """Return the encoded segments of `payload` in order. Each is one message.
 
         Raises:
             PayloadTooLarge: more segments would be needed than are allowed.

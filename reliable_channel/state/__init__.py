@@ -1,4 +1,4 @@
-"""Where the state of a participant outlives its process: the contract, memory and SQLite."""
+"""State of a participant beyond its process: the interface, memory and SQLite."""
 
 from typing import TYPE_CHECKING
 

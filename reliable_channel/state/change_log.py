@@ -1,9 +1,8 @@
-"""Rows of the small tables as they are written: a transaction appends its rows as one, and those of
-many transactions are moved into their tables together.
+"""Rows of the small tables as they are written. A transaction appends its rows as one row. The rows
+of many transactions are moved into their tables together.
 
-Most rows are deleted again soon, as those of messages that are acknowledged and of events that are
-confirmed: few ever reach their table. And a transaction writes one page here in place of one page
-or two for each table.
+Most rows are deleted again soon, such as those of acknowledged messages. Few therefore ever reach
+their table. A transaction writes one page here instead of one or two pages for each table.
 """
 
 import sqlite3
@@ -16,28 +15,29 @@ from .rows import CHECKSUM, checksum, damaged, verified
 
 TABLE: Final = "change_log"
 MAX_WRITES: Final = 500
-"""Transactions whose rows wait here."""
+"""Maximum number of transactions whose rows wait here."""
 MAX_BYTES: Final = 512 * 1024
-"""Of their rows, before the last one: what a start after a crash has to move, and what memory holds
-until then."""
+"""Maximum size of their rows without the last one. A start after a crash has to move them, and
+memory holds them until then."""
 MAX_TRANSACTION_BYTES: Final = 128 * 1024
-"""Of the rows of one transaction."""
+"""Maximum size of the rows of one transaction."""
 LARGE_BYTES: Final = 8 * 1024
-"""A longer row, such as a whole message, goes to its table at once: it is not written twice."""
+"""Size from which a row, such as a whole message, goes to its table at once. It is then written
+only once."""
 _INTEGER_BYTES: Final = 8
 _LENGTH_BYTES: Final = 4
 
 Rows = dict[str, dict[Value, Row | None]]
-"""By the name of the table and the key; None where the row was deleted."""
+"""Rows by table name and key. None if the row was deleted."""
 
 
 class Packed(NamedTuple):
-    """What a transaction appends, and its rows."""
+    """Appended bytes of a transaction, with its rows."""
 
     data: bytes
     small: Rows
     large: Rows
-    """Those that go to their tables."""
+    """Rows that go directly to their tables."""
 
     @property
     def large_bytes(self) -> int:
@@ -45,7 +45,7 @@ class Packed(NamedTuple):
 
 
 class ChangeLog:
-    """The rows of one file that were appended and are not moved yet, the newest of each key."""
+    """Appended rows of one file that are not moved yet, the newest for each key."""
 
     def __init__(self) -> None:
         self._rows: Rows = {}
@@ -60,7 +60,7 @@ class ChangeLog:
         )
 
     def appended(self, packed: Packed) -> None:
-        """The rows of a transaction were written here, large ones to their tables."""
+        """Note that the rows of a transaction were written here, and large ones to their tables."""
         self._writes += 1
         self._size_bytes += len(packed.data)
         for table, changed in packed.small.items():
@@ -70,7 +70,7 @@ class ChangeLog:
                 self._rows.get(table, {}).pop(key, None)
 
     def move(self, connection: sqlite3.Connection) -> None:
-        """Move all rows into their tables, in a transaction; when it is committed, `clear`."""
+        """Move all rows into their tables, within a transaction. Call `clear` after its commit."""
         if self._writes:
             put_rows(connection, self._rows)
             connection.execute(f"DELETE FROM {TABLE}")
@@ -80,8 +80,8 @@ class ChangeLog:
         self._writes = self._size_bytes = 0
 
     def read(self, connection: sqlite3.Connection, path: Path, moved: int) -> int:
-        """Take what a file has here, whose tables have the rows of the first `moved` transactions;
-        return how many transactions there were.
+        """Read the appended rows of a file whose tables contain the first `moved` transactions.
+        Return the number of transactions.
 
         Raises:
             StateCorrupt: a row is damaged, or missing.
@@ -96,7 +96,7 @@ class ChangeLog:
         return moved
 
     def count(self, connection: sqlite3.Connection, table: str) -> int:
-        """How many rows a table has with those that are to be moved there."""
+        """Return the number of rows of a table, including those that wait here."""
         keys = {key for (key, *_) in connection.execute(f"SELECT * FROM {table}")}
         for key, row in self._rows.get(table, {}).items():
             (keys.discard if row is None else keys.add)(key)
@@ -111,7 +111,7 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def by_table(changed: Mapping[tuple[Table, Value], Row | None]) -> Rows:
-    """Rows by table as a step has them."""
+    """Return rows by table, in the form of a step."""
     rows: Rows = {}
     for (table, key), row in changed.items():
         rows.setdefault(table.name, {})[key] = row
@@ -119,7 +119,7 @@ def by_table(changed: Mapping[tuple[Table, Value], Row | None]) -> Rows:
 
 
 def put_rows(connection: sqlite3.Connection, rows: Rows) -> None:
-    """Write rows into their tables, which are there."""
+    """Write rows into their existing tables."""
     for table, changed in rows.items():
         columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
         connection.executemany(
@@ -133,7 +133,7 @@ def put_rows(connection: sqlite3.Connection, rows: Rows) -> None:
 
 
 def size_bytes(rows: Iterable[Row | None]) -> int:
-    """The size of the texts and bytes of rows, which is nearly all of them."""
+    """Return the size of the texts and bytes in rows, which is nearly their whole size."""
     size = 0
     for row in rows:
         for value in row or ():
@@ -143,8 +143,8 @@ def size_bytes(rows: Iterable[Row | None]) -> int:
 
 
 def pack(rows: Rows) -> Packed:
-    """The rows of a transaction as bytes: `+` and a row, `-` and the key of a row that was deleted,
-    `=` and the key of one that stands in its table.
+    """Encode the rows of a transaction. `+` precedes a row, `-` the key of a deleted row, and `=`
+    the key of a moved row.
 
     Raises:
         OverflowError: a number that a column cannot have.
@@ -166,7 +166,7 @@ def pack(rows: Rows) -> Packed:
 
 
 def unpack(data: bytes) -> Packed:
-    """What `pack` made of the rows; of large rows, their keys alone."""
+    """Decode the result of `pack`. For large rows it has only the keys."""
     small: Rows = {}
     large: Rows = {}
     at = 0

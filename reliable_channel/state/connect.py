@@ -1,4 +1,4 @@
-"""From a URL to a state store."""
+"""State stores by URL."""
 
 import re
 from hashlib import sha256
@@ -17,8 +17,8 @@ _URL: Final = re.compile(
 )
 _PLACEHOLDER: Final = re.compile(r"\{(channel|sender)_id\}")
 LONGEST_NAME: Final = 250
-"""Bytes of a name in a path: file systems take 255, less the `.lock` beside a file. (Where that is
-the longest one beside it; a longer one, `.commits`, may fail: then less is noticed.)"""
+"""Maximum length of a name in a path. File systems allow 255 bytes, less the `.lock` beside a file.
+The longer `.commits` may fail, and then less is noticed."""
 _LONGEST_VALUE: Final = 100
 """Bytes of a channel or sender id where a name would become too long."""
 
@@ -41,10 +41,10 @@ def memory_store(url: str) -> StateStore:
 def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore:
     """Return the store of `sqlite:///path`, or of `sqlite:////path` for an absolute one.
 
-    The path is taken as it is: `#` and `%` stand for themselves. `?durability=power` may follow.
-    `{channel_id}` and `{sender_id}` stand for those of the channel, percent-encoded, so that one
-    URL serves many. Ids that make a name too long end in a hash. Folders that are named by ids are
-    made, and the others must exist.
+    The path is used as it is, so `#` and `%` stand for themselves. `?durability=power` may follow.
+    `{channel_id}` and `{sender_id}` are replaced by those of the channel, percent-encoded, so that
+    one URL serves many channels. Ids that make a name too long end in a hash. Folders named by ids
+    are created, and other folders must exist.
 
     Raises:
         ValueError: the URL has another form.

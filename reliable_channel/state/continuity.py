@@ -1,11 +1,10 @@
-"""Whether a state file is what its owner left behind.
+"""Check that a state file contains everything that its owner wrote.
 
-A file counts its transactions: each has a row in the change log (`change_log.py`), and `state_file`
-has the number of the last one whose rows were moved. The count also stands beside the file, in
-`<path>.commits`, which is written after each transaction and outlives the process as the file does.
-A file that counts fewer was set back: by a copy that was restored, a write-ahead log (WAL) that was
-deleted or cut short, or a power failure. Without the count beside it, a file that was not closed
-and has no WAL was copied, or lost its WAL.
+A file counts its transactions. Each has a row in the change log (`change_log.py`). `state_file` has
+the number of the last one whose rows were moved. The count is also in `<path>.commits`, which is
+written after each transaction and survives the process as the file does. A file with a lower count
+was set back: by a restored copy, a deleted or shortened write-ahead log (WAL), or a power failure.
+Without `.commits`, a file that was not closed and has no WAL was copied, or lost its WAL.
 """
 
 import os
@@ -26,7 +25,7 @@ from .rows import checksum, verified
 
 TABLE = "state_file"
 COPIED_AT_MS = "copied_at_ms"
-"""When a copy was made that no channel has opened yet."""
+"""Time at which a copy was made that no channel has opened yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class _Count:
 
 
 class Continuity:
-    """Counts the transactions of a file that is open."""
+    """Counter of the transactions of an open file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -56,7 +55,7 @@ class Continuity:
     def begin(
         self, connection: sqlite3.Connection, *, is_new: bool, had_wal: bool
     ) -> RolledBack | None:
-        """Begin to count; return what the file lacks of what was written to it."""
+        """Begin to count. Return what the file lacks."""
         found = values(connection, self._path)
         beside = self._read()
         if "file_id" in found:
@@ -85,7 +84,7 @@ class Continuity:
         return lacks
 
     def append(self, connection: sqlite3.Connection, packed: bytes) -> None:
-        """Count the transaction that is under way by the rows that it appends to the change log.
+        """Count the current transaction by the rows that it appends to the change log.
 
         Raises:
             StateInUse: another process wrote since the last one.
@@ -101,7 +100,7 @@ class Continuity:
         )
 
     def count(self, connection: sqlite3.Connection) -> None:
-        """Count the transaction that is under way, which leaves nothing in the change log.
+        """Count the current transaction, which appends nothing to the change log.
 
         Raises:
             StateInUse: another process wrote since the last one.
@@ -124,7 +123,7 @@ class Continuity:
             )
 
     def committed(self) -> None:
-        """The transaction that was counted is written."""
+        """Note that the counted transaction is written."""
         self._noted = self._to_note
         self._count = _Count(self._count.file_id, self._count.commits + 1)
         if self._descriptor is not None:
@@ -132,18 +131,19 @@ class Continuity:
                 os.pwrite(self._descriptor, self._count.line, 0)
 
     def end(self, connection: sqlite3.Connection) -> None:
-        """Note that the file is closed as it should be, in a transaction that moves all rows."""
+        """Note that the file is closed regularly, in a transaction that moves all rows."""
         put(connection, "closed", 1)
         self.count(connection)
 
     def close(self) -> None:
-        """Stop counting; twice does nothing."""
+        """Stop counting. A second call does nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def read(self, connection: sqlite3.Connection) -> str:
-        """What the file lacks, read without a change; empty if nothing, as far as is known."""
+        """Return what the file lacks, without changing it. Empty if nothing is known to be
+        missing."""
         found, beside = values(connection, self._path), self._read()
         if "file_id" not in found:
             return ""
@@ -199,7 +199,7 @@ class Continuity:
 
 
 def check_in_place(path: Path, opened: tuple[int, int] | None) -> None:
-    """See that a file that is open still lies where it was opened.
+    """Check that an open file is still at its path.
 
     Raises:
         StateUnavailable: it was deleted or replaced.
@@ -213,7 +213,7 @@ def check_in_place(path: Path, opened: tuple[int, int] | None) -> None:
 
 
 def values(connection: sqlite3.Connection, path: Path) -> dict[Value, Value]:
-    """What the file notes of itself.
+    """Return the notes in the file about itself.
 
     Raises:
         StateCorrupt: a row is damaged.
@@ -223,12 +223,12 @@ def values(connection: sqlite3.Connection, path: Path) -> dict[Value, Value]:
 
 
 def noted_commits(found: Mapping[Value, Value]) -> int:
-    """How many transactions a file had been through when rows were last moved."""
+    """Return how many transactions a file had when rows were last moved."""
     return int(found.get("commits") or 0)
 
 
 def put(connection: sqlite3.Connection, name: str, value: Value) -> None:
-    """Note something of the file, in a transaction."""
+    """Write a note of the file, within a transaction."""
     connection.execute(
         f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?)",
         (name, value, checksum(TABLE, (name, value))),

@@ -1,7 +1,6 @@
-"""State files from outside: what is in one, whether it is sound, copies of it, and pruning it.
+"""Tools for state files: contents, checks, copies, and pruning.
 
-Reading works beside the channel that has the file open. `restore` and `prune` need the file for
-themselves.
+Reading works while a channel has the file open. `restore` and `prune` need the file for themselves.
 """
 
 import os
@@ -32,21 +31,21 @@ BESIDE: Final = ("-wal", "-shm")
 PAGE: Final = 1_000
 EVICTED_AT_A_TIME: Final = 100
 PAGES_AT_A_TIME: Final = 64
-"""Pages that `prune` gives back before the WAL is emptied."""
+"""Pages that `prune` frees before the WAL is emptied."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateSummary:
-    """What is in a state file."""
+    """Contents of a state file."""
 
     path: str
     channel_id: str
     sender_id: str
     wire_profile: str
     version: int
-    """The version of its tables."""
+    """Version of the file's tables."""
     size_bytes: int
-    """With its write-ahead log."""
+    """Size with the write-ahead log."""
     messages: int
     unacknowledged: int
     """Own messages that are sent again after a restart."""
@@ -56,11 +55,12 @@ class StateSummary:
     in_use: bool
     modified_at_ms: int
     copied_at_ms: int | None = None
-    """When `backup` made this copy; None if it is none, or a channel has opened it since."""
+    """Time at which `backup` made this copy. None if it is no copy, or a channel has opened it
+    since."""
 
 
 def summary(path: Path) -> StateSummary:
-    """Return what is in a file.
+    """Return the contents of a file.
 
     Raises:
         StateError: it is not a state file, or cannot be read.
@@ -90,9 +90,9 @@ def summary(path: Path) -> StateSummary:
 
 
 def check(path: Path) -> list[str]:
-    """Read every row of a file, and return what is wrong with it; nothing for a sound file.
+    """Read every row of a file. Return descriptions of the damage (none for a sound file).
 
-    Takes about a second for each 100 MB. Raises nothing for a damaged file.
+    It takes about a second for each 100 MB. A damaged file does not raise.
     """
     path = _target(path)
     if problems := _damage(path):
@@ -144,7 +144,7 @@ def export(path: Path) -> Iterator[dict[str, object]]:
 
 
 def backup(path: Path, copy: Path) -> None:
-    """Copy a file, also while a channel has it open; the copy is that of one moment.
+    """Copy a file, even while a channel has it open. The copy shows one moment.
 
     Raises:
         StateError: it cannot be read, or the copy cannot be written or exists.
@@ -182,9 +182,9 @@ def _remove(path: Path) -> None:
 
 
 def restore(copy: Path, path: Path) -> Path | None:
-    """Put a copy in the place of a file; return where the earlier file lies now, if there was one.
+    """Replace a file by a copy. Return the new path of the earlier file, if there was one.
 
-    The count of writes beside the file stays, so that the next start knows what is missing
+    The count of writes beside the file stays, so that the next start knows that data is missing
     (`state_rolled_back`).
 
     Raises:

@@ -1,4 +1,4 @@
-"""State that outlives a channel but not its process: for tests, and for simulations."""
+"""State that survives a channel but not its process, for tests and simulations."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from ..sds.options import LOG_WINDOW_ENTRIES
 
 
 class MemoryStateStore:
-    """Keeps state in memory. Open it again to begin again from what was written."""
+    """State store in memory. Open it again to start over from the written state."""
 
     blocking = False
 
@@ -24,7 +24,7 @@ class MemoryStateStore:
         self._order: SortedList[LogKey] = SortedList()
 
     def open(self, identity: Identity) -> Saved:
-        """Return what was written.
+        """Return the written state.
 
         Raises:
             StateMismatch: it belongs to another participant.
@@ -37,7 +37,7 @@ class MemoryStateStore:
         return Saved(tables, [LogEntry(*entry.row) for entry in newest])
 
     def write(self, changes: Changes) -> None:
-        """Take all of it."""
+        """Accept all of the changes."""
         for message_id in changes.removed:
             if removed := self._entries.pop(message_id, None):
                 self._order.remove(removed.key)
@@ -58,24 +58,24 @@ class MemoryStateStore:
                 rows[key] = changed
 
     def archive(self) -> "MemoryStateStore":
-        """The log."""
+        """Return the log of the state."""
         return self
 
     def get(self, message_id: str) -> LogEntry | None:
-        """The entry of an id, or None."""
+        """Return the entry of an id, or None."""
         entry = self._entries.get(message_id)
         return LogEntry(*entry.row) if entry else None
 
     def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
-        """The entries from `start` up to and without `end`, in log order."""
+        """Return the entries from `start` up to but not including `end`, in log order."""
         for key in list(self._order.irange(start, end, (True, False))):
             yield LogEntry(*self._entries[key[1]].row)
 
     def count(self, start: LogKey | None, end: LogKey) -> int:
-        """How many these are."""
+        """Return the number of these entries."""
         first: int = 0 if start is None else self._order.bisect_left(start)
         last: int = self._order.bisect_left(end)
         return max(0, last - first)
 
     def close(self) -> None:
-        """Nothing: what was written stays."""
+        """Do nothing, because the written state stays."""

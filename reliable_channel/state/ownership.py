@@ -1,8 +1,8 @@
-"""One owner at a time: of the file, under every name it can be opened by.
+"""Exclusive ownership of a file, under every name by which it can be opened.
 
-Within a process the device and inode of open files are noted. Between processes the file itself is
-locked, where the system keeps that lock apart from those of SQLite (Linux), and in any case a file
-`<path>.lock` beside it.
+Within a process, the device and inode of open files are recorded. Between processes, a file
+`<path>.lock` is locked. The file itself is also locked, if the system keeps that lock apart from
+those of SQLite (Linux).
 """
 
 import os
@@ -20,16 +20,16 @@ if sys.platform == "linux":
 
 PRIVATE_FILE: Final = 0o600
 Inode = tuple[int, int]
-"""Device and inode: one for each file, however many names it has."""
+"""Device and inode, which are equal for all names of a file."""
 
 _open: dict[Inode, "Ownership"] = {}
 _guard = Lock()
 
 
 class Ownership:
-    """The right to use a file, for as long as it is held.
+    """Right to use a file, as long as it is held.
 
-    While it is held nothing else in this process may open and close the file: that would release
+    While it is held, no other code in this process may open and close the file. That would release
     the locks of SQLite, which belong to the process.
     """
 
@@ -41,7 +41,7 @@ class Ownership:
         """The file that is owned."""
 
     def take(self) -> None:
-        """Take the file; make it, with mode 0600, where it is not there.
+        """Take the file. If it does not exist, create it with mode 0600.
 
         Raises:
             StateInUse: a process has it open, under this name or another one.
@@ -69,7 +69,7 @@ class Ownership:
             raise
 
     def release(self) -> None:
-        """Give it back; twice does nothing."""
+        """Release the file. A second call does nothing."""
         if self._descriptor is not None:
             if sys.platform == "linux":
                 flock(self._descriptor, LOCK_UN)  # a process that was forked shares the lock
@@ -81,7 +81,7 @@ class Ownership:
         self._beside.release()
 
     def forget(self) -> None:
-        """Let go in a process that was forked: the owner keeps the lock, and it alone."""
+        """Release the file in a forked process. Only the owner keeps the lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._descriptor = self.inode = None
@@ -114,7 +114,7 @@ if sys.platform != "win32":  # which does not fork
 
 
 def inode_of(path: Path) -> Inode | None:
-    """Which file lies at a path; None where there is none."""
+    """Return the identity of the file at a path, or None."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -1,12 +1,12 @@
-"""State in an SQLite file: WAL, one connection for writing, and one for reading the log
+"""State in an SQLite file in WAL mode, with one connection for writing and one for reading the log
 (`sqlite_archive.py`).
 
-Most transactions are quick (`is_quick`): they only append to the WAL, so their caller need not wait
-for them in another thread.
+Most transactions are quick (`is_quick`). They only append to the WAL, so their caller does not need
+another thread.
 
-Rows of small tables are appended to one table first (`change_log.py`); the log has its entries at
-once. What the file is checked for, and against: `schema.py` (tables), `rows.py` (checksums),
-`continuity.py` (whether anything is missing), `ownership.py` (which process uses it).
+Rows of small tables are first appended to one table (`change_log.py`). Log entries are written at
+once. Other modules check the file: `schema.py` (tables), `rows.py` (checksums), `continuity.py`
+(missing data) and `ownership.py` (other processes).
 """
 
 import os
@@ -36,13 +36,13 @@ _SYNCHRONOUS: Final[dict[Durability, str]] = {"process": "NORMAL", "power": "FUL
 PRIVATE_DIRECTORY: Final = 0o700
 WRITER_CACHE_KIB: Final = 16_384
 QUICK_CHANGES: Final = 300
-"""A transaction that changes more rows and log entries is no quick one."""
+"""Number of changed rows and log entries up to which a transaction is quick."""
 QUICK_BYTES: Final = 64 * 1024
-"""The same for all that it writes."""
+"""Number of written bytes up to which a transaction is quick."""
 
 
 class SqliteStateStore:
-    """The state of one participant in one file.
+    """State of one participant in one file.
 
     Args:
         path: the file; its folder must exist.
@@ -96,7 +96,7 @@ class SqliteStateStore:
             raise
 
     def is_quick(self, changes: Changes) -> bool:
-        """Return True if these changes are only appended, and that to the system's memory."""
+        """Return True if these changes are only appended, and only to the system's memory."""
         return (
             self._durability == "process"
             and self._connection is not None
@@ -110,7 +110,7 @@ class SqliteStateStore:
         )
 
     def write(self, changes: Changes) -> None:
-        """Write all in one transaction.
+        """Write all changes in one transaction.
 
         Raises:
             StateUnavailable, StateCorrupt, StateInUse: nothing was written.
@@ -161,11 +161,11 @@ class SqliteStateStore:
             self._checkpoints.run(connection)
 
     def archive(self) -> "SqliteArchive":
-        """The log for reading."""
+        """Return the log for reading."""
         return SqliteArchive(self.path, lambda: self.epoch)
 
     def close(self) -> None:
-        """Close the file; twice does nothing."""
+        """Close the file. A second call does nothing."""
         if self._connection is not None and not self._is_unfinished:
             # A disk that fails now: the next start finds the file as after a crash.
             with suppress(sqlite3.Error, StateError):

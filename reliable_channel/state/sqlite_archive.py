@@ -1,4 +1,4 @@
-"""The log of an SQLite state file, for reading beside its writer."""
+"""Log of an SQLite state file, for reading while its writer is open."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ _IN_ORDER: Final = "ORDER BY lamport_timestamp, message_id"
 
 
 class SqliteArchive:
-    """The log of a state file that a store has open, for reading in another thread.
+    """Log of a state file that a store has open, for reading in another thread.
 
     Raises:
         StateError: in each look-up; the file cannot be read.
@@ -34,7 +34,7 @@ class SqliteArchive:
         self._connection: sqlite3.Connection | None = None
 
     def get(self, message_id: str) -> LogEntry | None:
-        """The entry of an id, or None."""
+        """Return the entry of an id, or None."""
         found = self._entries(
             "id_hash = :hash AND message_id = :id",
             {"hash": id_hash(message_id), "id": message_id},
@@ -42,9 +42,9 @@ class SqliteArchive:
         return found[0] if found else None
 
     def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
-        """The entries from `start` up to and without `end`, in log order.
+        """Return the entries from `start` up to but not including `end`, in log order.
 
-        In pages: a cursor held open would keep the writer from recycling its WAL.
+        It reads pages, because an open cursor would keep the writer from recycling its WAL.
         """
         after = start
         while True:
@@ -107,7 +107,7 @@ def _between(start: LogKey | None, end: LogKey) -> tuple[str, dict[str, Value]]:
 
 
 def log_entries(path: Path, rows: Sequence[tuple[Any, ...]]) -> list[LogEntry]:
-    """Entries from their rows.
+    """Return the entries of these rows.
 
     Raises:
         StateCorrupt: one is damaged.
@@ -116,12 +116,12 @@ def log_entries(path: Path, rows: Sequence[tuple[Any, ...]]) -> list[LogEntry]:
 
 
 def id_hash(message_id: str) -> int:
-    """What the index over ids holds."""
+    """Return the value of the index for an id."""
     return int.from_bytes(sha256(message_id.encode()).digest()[:8], signed=True)
 
 
 def state_error(path: Path, error: Exception) -> StateError:
-    """What an error of SQLite means for the state in a file."""
+    """Return the state error for an error of SQLite."""
     # A primary result code stands in the low byte of an extended one.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     # Python reports text that is not UTF-8 in two ways, neither of them with a code of SQLite's.

@@ -1,1 +1,1 @@
-"""What authors of plugins test with; needs pytest, which the SDK itself does without."""
+"""Test tools for authors of plugins. They need pytest, unlike the SDK itself."""

@@ -1,4 +1,4 @@
-"""What a transport must do, as tests for pytest: subclass `TransportSuite` and say how a transport
+"""Tests of the transport interface for pytest. Subclass `TransportSuite` and define how a transport
 is made.
 
     class TestPigeons(TransportSuite):
@@ -6,8 +6,8 @@ is made.
         async def network(self):
             yield lambda settings: PigeonTransport("pigeon://loft", settings)
 
-The tests run on asyncio and trio, by AnyIO's plugin for pytest. They take a network that loses a
-little, as UDP does: what did not arrive is published again.
+The tests run on asyncio and trio, by AnyIO's plugin for pytest. The network may lose a few
+messages, as UDP does, because missing ones are published again.
 """
 
 import os
@@ -44,62 +44,63 @@ from ..transport.settings import WakuSettings
 CONTENT_TOPIC: Final = "/reliable-channel/1/transport-suite/proto"
 SETTINGS: Final = WakuSettings(CONTENT_TOPIC)
 LONGEST_BYTES: Final = MAX_MESSAGE_BYTES
-"""What `max_message_bytes` lets through by default."""
+"""Payload size that `max_message_bytes` allows by default."""
 PATIENCE_S: Final = float(os.environ.get("RELIABLE_CHANNEL_TEST_PATIENCE_S", 30))
-"""After which a transport counts as hanging. Give more on a busy machine."""
+"""Time after which a transport counts as hanging (s). Raise it on a busy machine."""
 AGAIN_S: Final = 2.0
-"""When what did not arrive is published again."""
+"""Time after which missing messages are published again (s)."""
 
 MakeTransport: TypeAlias = Callable[[WakuSettings], Transport]
 
 
 class Listener:
-    """A participant that notes what it receives."""
+    """Participant that records the messages that it receives."""
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self.received: list[Received] = []
 
     async def listen(self) -> None:
-        """Receive for ever."""
+        """Receive messages of the transport until cancelled."""
         while True:
             self.received += (await self.transport.receive()).messages
 
     def lacks(self, envelopes: Sequence[Envelope]) -> list[Envelope]:
-        """Those that did not arrive."""
+        """Return the messages that did not arrive."""
         here = {message.message_hash for message in self.received}
         return [envelope for envelope in envelopes if envelope.message_hash not in here]
 
 
 class TransportSuite:
-    """The contract of `reliable_channel.transport.Transport` as tests."""
+    """Interface of `reliable_channel.transport.Transport` as tests."""
 
     pytestmark: ClassVar = [pytest.mark.anyio]
 
     has_store: ClassVar[bool] = True
-    """True if the network keeps messages; where it does not, its transports say so."""
+    """True if the network keeps messages. Otherwise its transports must say so."""
 
     def network(self) -> AbstractAsyncContextManager[MakeTransport]:
-        """A new network for one test: gives what makes participants' transports, not open yet.
+        """Make a network for one test: yield a function that makes participants' transports, not
+        yet open.
 
-        Settings with another content topic are another network.
+        Settings with another content topic mean another network.
         """
         raise NotImplementedError("say how a transport is made: see TransportSuite.network")
 
     @pytest.fixture(params=["asyncio", "trio"])
     def anyio_backend(self, request: pytest.FixtureRequest) -> str:
-        """Both event loops, in real time."""
+        """Run on both event loops, in real time."""
         return str(request.param)
 
     async def test_it_has_what_the_contract_names(self) -> None:
-        """Its methods, and whether there is a Store."""
+        """Test that a transport has all methods, and reports if there is a Store."""
         async with self.network() as make:
             transport = make(SETTINGS)
             assert isinstance(transport, Transport), f"{transport!r} lacks a method of Transport"
             assert transport.has_store == self.has_store, "`has_store` differs from the suite's"
 
     async def test_hashes_agree_between_participants(self) -> None:
-        """The same message has one hash, and each other one another."""
+        """Test that equal messages have equal hashes, and different messages different ones."""
         async with self.participants(2) as (alice, bob):
             envelopes = [
                 transport.envelope(payload, timestamp_ns=at_ns, ephemeral=False, meta=meta)
@@ -120,7 +121,7 @@ class TransportSuite:
             assert (envelopes[3].timestamp_ns, envelopes[3].meta) == (1, b"meta")
 
     async def test_what_is_published_arrives_at_each_other_once(self) -> None:
-        """With its hash, its time and what stands beside it, at every listener."""
+        """Test that every listener receives a message with its hash, time and meta."""
         async with self.participants(3) as transports, listening(transports[1:]) as listeners:
             envelopes = [
                 envelope(transports[0], b"%d " % number * size, meta=b"m" * (number % 65))
@@ -133,7 +134,8 @@ class TransportSuite:
                 assert sources == {Source.LIVE}, "what `receive` returns needs Source.LIVE"
 
     async def test_the_longest_message_arrives_and_a_longer_one_is_refused(self) -> None:
-        """Permanently: `retryable` is False. Or it arrives."""
+        """Test that a too long message is refused permanently (`retryable` is False), or
+        arrives."""
         async with self.participants(2) as (alice, bob), listening([bob]) as listeners:
             longest = envelope(alice, bytes(LONGEST_BYTES))
             again = await published(alice, [longest], listeners)
@@ -145,14 +147,14 @@ class TransportSuite:
                     assert not error.retryable, "a message that is too long must not be retryable"
 
     async def test_ephemeral_messages_arrive(self) -> None:
-        """As others do."""
+        """Test that a sender receives its own message, as others do."""
         async with self.participants(2) as (alice, bob), listening([bob]) as listeners:
             typing = replace(envelope(alice, b"is typing"), ephemeral=True)
             again = await published(alice, [typing], listeners)
             assert_once(listeners[0].received, [typing], again)
 
     async def test_topics_are_apart(self) -> None:
-        """What is published on one content topic does not arrive on another."""
+        """Test that a message on one content topic does not arrive on another."""
         elsewhere = replace(SETTINGS, content_topic=CONTENT_TOPIC.replace("suite", "elsewhere"))
         async with self.participants(2) as (alice, bob), self.opened(elsewhere) as stranger:
             async with listening([bob, stranger]) as (here, there):
@@ -164,7 +166,7 @@ class TransportSuite:
             assert {m.payload for m in there.received} <= {b"other"}
 
     async def test_all_publish_at_once(self) -> None:
-        """Several tasks of several participants."""
+        """Test sending by several tasks of several participants."""
         async with self.participants(3) as transports, listening(transports) as listeners:
             sent = {
                 index: [envelope(transports[index], b"%d %d" % (index, n)) for n in range(12)]
@@ -188,7 +190,7 @@ class TransportSuite:
                 assert_once(foreign, others, again)
 
     async def test_a_cancelled_receive_may_be_called_again(self) -> None:
-        """It hears what follows."""
+        """Test that a late participant receives later messages."""
         async with self.participants(2) as (alice, bob):
             for delay_s in (0, 0.0001, 0.001, 0.01, 0.05):
                 with anyio.move_on_after(delay_s):
@@ -199,7 +201,7 @@ class TransportSuite:
             assert_once(listeners[0].received, envelopes, again)
 
     async def test_a_cancelled_publish_leaves_the_transport_whole(self) -> None:
-        """What follows goes out."""
+        """Test that a late participant can send."""
         async with self.participants(2) as (alice, bob), listening([bob]) as listeners:
             for delay_s in (0, 0.0001, 0.001, 0.01):
                 with anyio.move_on_after(delay_s):
@@ -209,8 +211,8 @@ class TransportSuite:
             assert after.message_hash in {m.message_hash for m in listeners[0].received}
 
     async def test_closing_is_the_end_and_may_be_said_twice(self) -> None:
-        """Nothing arrives at a participant that left, and the others go on; publishing then fails,
-        or heard."""
+        """Test that a participant that left receives nothing, and the others continue. Its
+        publishing then fails, or is received."""
         async with self.participants(2) as (alice, carol), listening([carol]) as listeners:
             bob = self._make(SETTINGS)
             await bob.open()
@@ -224,13 +226,13 @@ class TransportSuite:
                 await bob.publish(envelope(bob, b"too late"))
 
     async def test_closing_before_opening_does_nothing(self) -> None:
-        """As after an opening that failed."""
+        """Test that closing twice works, also after a failed opening."""
         async with self.network() as make:
             with anyio.fail_after(PATIENCE_S):
                 await make(SETTINGS).aclose()
 
     async def test_who_joins_later_hears_what_follows(self) -> None:
-        """And may be there twice in turn."""
+        """Test that a participant can leave and return."""
         async with self.participants(1) as (alice,):
             await alice.publish(envelope(alice, b"before"))
             for word in (b"first", b"second"):
@@ -239,7 +241,8 @@ class TransportSuite:
                     assert word in {m.payload for m in listeners[0].received}
 
     async def test_the_store_gives_what_was_published_by_hash(self) -> None:
-        """What is not stored is left out; without a Store the call says so."""
+        """Test that a query by hash leaves missing messages out. Without a Store the call must say
+        so."""
         async with self.participants(2) as (alice, bob):
             envelopes = [envelope(alice, b"%d" % number, meta=b"m") for number in range(120)]
             for it in envelopes:
@@ -257,7 +260,8 @@ class TransportSuite:
             assert await bob.by_hash([]) == [], "no hashes must find no messages"
 
     async def test_the_store_gives_what_was_published_by_time(self) -> None:
-        """Oldest first, both ends included, and nothing that is ephemeral."""
+        """Test that a query by time returns stored messages oldest first, both ends included, and
+        no ephemeral ones."""
         async with self.participants(2) as (alice, bob):
             envelopes = [envelope(alice, b"%d" % number) for number in range(130)]
             for it in envelopes:
@@ -277,7 +281,7 @@ class TransportSuite:
             assert [m.payload for m in found] == [e.payload for e in envelopes[2:128]]
 
     async def test_two_channels_over_it_end_with_one_log(self) -> None:
-        """What it is for."""
+        """Test that a channel works over the transport."""
         async with self.network() as make, AsyncExitStack() as stack:
             channels = [
                 await stack.enter_async_context(
@@ -304,7 +308,7 @@ class TransportSuite:
 
     @asynccontextmanager
     async def participants(self, count: int) -> AsyncIterator[list[Transport]]:
-        """So many open transports of one network."""
+        """Open the given number of transports of one network."""
         async with self.network() as make:
             self._make = make
             async with AsyncExitStack() as stack:
@@ -312,7 +316,7 @@ class TransportSuite:
 
     @asynccontextmanager
     async def opened(self, settings: WakuSettings) -> AsyncIterator[Transport]:
-        """One more participant of the network of `participants`."""
+        """Add a participant to the network of `participants`."""
         transport = self._make(settings)
         await transport.open()
         try:
@@ -322,13 +326,13 @@ class TransportSuite:
 
 
 def envelope(transport: Transport, payload: bytes, *, meta: bytes = b"") -> Envelope:
-    """A message of now; each has another time."""
+    """Return a message with the current time. No two have the same time."""
     return transport.envelope(payload, timestamp_ns=_now_ns(), ephemeral=False, meta=meta)
 
 
 @asynccontextmanager
 async def listening(transports: Sequence[Transport]) -> AsyncIterator[list[Listener]]:
-    """Let participants listen meanwhile."""
+    """Let participants listen inside the context."""
     listeners = [Listener(transport) for transport in transports]
     async with anyio.create_task_group() as tasks:
         for listener in listeners:
@@ -340,7 +344,8 @@ async def listening(transports: Sequence[Transport]) -> AsyncIterator[list[Liste
 async def published(
     transport: Transport, envelopes: Sequence[Envelope], listeners: Sequence[Listener]
 ) -> set[bytes]:
-    """Publish until all have all; return the hashes of those that had to be published again."""
+    """Publish until all participants have all messages. Return the hashes of those that were
+    published again."""
     again: set[bytes] = set()
     with anyio.fail_after(PATIENCE_S):
         waiting = list(envelopes)
@@ -357,7 +362,7 @@ async def published(
 
 
 async def eventually(look: Callable[[], Awaitable[list[Received]]], count: int) -> list[Received]:
-    """Look until there is so much: a Store may take a moment."""
+    """Query until a Store has that many messages, because it may take a moment."""
     with anyio.fail_after(PATIENCE_S):
         while True:
             found = await look()
@@ -367,7 +372,7 @@ async def eventually(look: Callable[[], Awaitable[list[Received]]], count: int) 
 
 
 async def heard(channel: ReliableChannel, count: int) -> None:
-    """Wait until a channel has delivered so many messages."""
+    """Wait until a channel has delivered that many messages."""
     async for event in channel.events():
         count -= isinstance(event, MessageReceived)
         if not count:
@@ -377,7 +382,8 @@ async def heard(channel: ReliableChannel, count: int) -> None:
 def assert_once(
     received: Sequence[Received], envelopes: Sequence[Envelope], again: Collection[bytes] = ()
 ) -> None:
-    """Each arrived once, but for those that were published again, and nothing else did."""
+    """Check that each message arrived once, except repeated ones, and that no other message
+    arrived."""
     counts = Counter(message.message_hash for message in received)
     assert not [h.hex() for h, n in counts.items() if n > 1 and h not in again], "arrived twice"
     here = {m.message_hash: (m.payload, m.timestamp_ns, m.meta) for m in received}

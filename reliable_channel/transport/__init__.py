@@ -1,4 +1,4 @@
-"""How bytes reach the other participants: the contract, and the transports that keep it."""
+"""Transports, which carry bytes to the other participants, and their interface."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Checks of the addresses that a channel is given, and its content topic by default."""
+"""Checks of a channel's node addresses, and its default content topic."""
 
 import re
 from collections.abc import Sequence
@@ -8,22 +8,21 @@ from waku._userinfo import masked_address as masked_address
 from waku._userinfo import masked_text as masked_text
 
 LIBP2P: Final = "libp2p://"
-"""Before addresses of service peers, which commas separate."""
+"""Scheme before addresses of service peers, which commas separate."""
 _PEERS: Final = ("/", "enrtree://", "enr:")
 """How addresses of service peers begin, where they stand alone."""
 
 
 def default_content_topic(channel_id: str) -> str:
-    """The content topic of a channel that was given none: `/reliable-channel/1/<channel
-    id>/proto`."""
+    """Return the default content topic of a channel: `/reliable-channel/1/<channel id>/proto`."""
     return f"/reliable-channel/1/{re.sub(r'[^A-Za-z0-9._-]', '-', channel_id)}/proto"
 
 
 def checked_address(url: str) -> str:
-    """Return the address of a node, as far as any has the same form.
+    """Return a node address in its normal form, if there is one.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is no address.
     """
     if isinstance(url, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s]", url):
         return url
@@ -38,12 +37,12 @@ def checked_address(url: str) -> str:
 
 
 def checked_addresses(node: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the addresses of one node or several, each once; none where `node` is None.
+    """Return the addresses of one or several nodes, each once. Return nothing if `node` is None.
 
-    Those of service peers over libp2p become one: they are one client's.
+    Several addresses of service peers over libp2p become one, because one client uses them.
 
     Raises:
-        ValueError: one of them is none, or the list is empty.
+        ValueError: one of them is no address, or the list is empty.
     """
     if node is None:
         return ()

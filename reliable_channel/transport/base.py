@@ -1,6 +1,6 @@
-"""The transport contract: broadcast without promises, and a store of what was broadcast.
+"""Transport interface: broadcast without promises, and a store of broadcast messages.
 
-A transport may lose, repeat, delay and reorder; the channel above makes up for it.
+A transport may lose, repeat, delay and reorder messages. The channel above it makes up for that.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -17,7 +17,7 @@ HASH_BYTES: Final = 32
 
 
 class TransportError(ReliableChannelError):
-    """The transport could not do what it was asked; `retryable` says whether the same may work
+    """The transport could not execute a call. `retryable` is True if the same call may work
     later."""
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:
@@ -26,11 +26,11 @@ class TransportError(ReliableChannelError):
 
 
 class StoreUnavailable(TransportError):
-    """Nothing that keeps messages can be asked at the moment; sending and receiving may go on."""
+    """No Store can be queried at the moment. Sending and receiving may continue."""
 
 
 class Source(Enum):
-    """How a message came."""
+    """Path by which a message arrived."""
 
     LIVE = "live"
     STORE = "store"
@@ -38,17 +38,17 @@ class Source(Enum):
 
 @value
 class Envelope:
-    """Bytes ready to be broadcast, with the hash under which the transport will know them."""
+    """Bytes ready to be broadcast, with the hash that they will have on the transport."""
 
     payload: bytes
     timestamp_ns: int
     ephemeral: bool
     message_hash: bytes
-    """32 bytes: the retrieval hint that others are given. `publish` may correct it."""
+    """32-byte hash that others receive as the retrieval hint. `publish` may correct it."""
     meta: bytes = b""
-    """Beside the payload, at most 64 bytes; part of the hash."""
+    """Clear bytes besides the payload, at most 64. They are part of the hash."""
     urgent: bool = True
-    """True if it goes before others that wait for the same node, as content does."""
+    """True if it goes before other messages that wait for the same node, as content does."""
 
 
 @value
@@ -58,39 +58,39 @@ class Received:
     payload: bytes
     message_hash: bytes
     timestamp_ns: int
-    """The sender's clock."""
+    """Time by the sender's clock."""
     source: Source
     meta: bytes = b""
 
 
 @value
 class Batch:
-    """What arrived since the last look."""
+    """Messages that arrived since the last call."""
 
     messages: Sequence[Received]
     gap: str = ""
-    """Why messages may be missing before these, such as an overflowed cache; empty where nothing
-    hints at it."""
+    """Reason why messages may be missing before these, such as an overflowed cache. Empty if
+    nothing suggests it."""
 
 
 @runtime_checkable
 class Transport(Protocol):
-    """One content topic of one network. Used by several tasks for sending and by one for each of
-    receiving and asking Store. Derive it from `BaseTransport`, which has the methods that only some
-    networks need.
+    """Transport of one content topic in one network. Several tasks may send, one receives, and one
+    queries Store. Derive it from `BaseTransport`, which has the methods that only some networks
+    need.
 
-    `open` and `aclose` are called by one task, which closes last what it opened first: a transport
-    may hold a task group in between.
+    One task calls `open` and `aclose`, and closes last what it opened first. A transport may
+    therefore keep a task group open in between.
     """
 
     @property
     def has_store(self) -> bool:
-        """False if the network keeps no messages: then Store is never asked, and what is missing is
-        asked of other participants alone."""
+        """False if the network keeps no messages. Store is then never queried, and only other
+        participants can repair."""
         ...
 
     async def open(self) -> None:
-        """Connect and subscribe.
+        """Connect to the network and subscribe.
 
         Raises:
             TransportError: not now (`retryable`), or never with these settings.
@@ -98,17 +98,17 @@ class Transport(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Unsubscribe and release everything; closing twice does nothing."""
+        """Unsubscribe and release everything. A second call does nothing."""
         ...
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Wrap bytes for dispatch. Does no I/O."""
+        """Wrap bytes for dispatch, without I/O."""
         ...
 
     async def publish(self, envelope: Envelope) -> Envelope | None:
-        """Broadcast.
+        """Broadcast an envelope to all participants.
 
         Returns:
             None; or, where the network itself stamps messages, what was broadcast, with the hash
@@ -120,10 +120,10 @@ class Transport(Protocol):
         ...
 
     async def receive(self) -> Batch:
-        """Wait for what arrives; an empty batch is a sign of life.
+        """Wait for messages. An empty batch is a sign of life.
 
-        After `aclose` it raises, or returns an empty batch. Messages that a Store returned have
-        `source=Source.STORE`, in `by_hash` and `by_time`, and all others `Source.LIVE`.
+        After `aclose` it raises, or returns an empty batch. Messages of a Store have
+        `source=Source.STORE` (in `by_hash` and `by_time`), and all others `Source.LIVE`.
 
         Raises:
             TransportError: the subscription is broken; `receive` again mends it where it can.
@@ -131,7 +131,7 @@ class Transport(Protocol):
         ...
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Fetch stored messages by their hashes; what is not stored is left out.
+        """Fetch stored messages by their hashes. Missing messages are left out.
 
         Raises:
             StoreUnavailable: no store answers.
@@ -148,16 +148,16 @@ class Transport(Protocol):
         ...
 
     def renew(self) -> None:
-        """Subscribe again at the next look: the subscription seems dead."""
+        """Subscribe again at the next opportunity, because the subscription seems dead."""
         ...
 
     async def handed_over(self) -> None:
-        """Wait, a second or two at most, for others to fetch what was published last, if they fetch
-        it from this transport."""
+        """Wait a second or two at most, while others fetch the last published messages from this
+        transport."""
         ...
 
     def nodes(self) -> tuple[NodeHealth, ...]:
-        """How each node does."""
+        """Return the state of each node."""
         ...
 
     async def nodes_changed(self) -> None:
@@ -166,23 +166,23 @@ class Transport(Protocol):
 
 
 class BaseTransport:
-    """The methods of a `Transport` that only some networks need, with what holds for the others."""
+    """Methods of a `Transport` that only some networks need, with the behaviour of the others."""
 
     @property
     def has_store(self) -> bool:
-        """True: the network keeps messages, be its Store away at the moment."""
+        """True, because the network keeps messages, even if its Store is away at the moment."""
         return True
 
     def renew(self) -> None:
-        """Do nothing: a subscription never seems dead."""
+        """Do nothing, because a subscription never seems dead."""
 
     async def handed_over(self) -> None:
-        """Return at once: a published message needs this transport no longer."""
+        """Return at once, because a published message no longer needs this transport."""
 
     def nodes(self) -> tuple[NodeHealth, ...]:
-        """Report no node."""
+        """Report no node, because the network has no nodes."""
         return ()
 
     async def nodes_changed(self) -> None:
-        """Wait for ever, as there is no node."""
+        """Wait until cancelled, because there is no node."""
         await anyio.sleep_forever()

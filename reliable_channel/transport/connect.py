@@ -1,4 +1,4 @@
-"""The transports that are built in, by their URLs; without one, the process's embedded node."""
+"""Built-in transports by their URLs, and the process's embedded node for channels without one."""
 
 import logging
 import re
@@ -48,7 +48,7 @@ def waku_transport(
 
 
 def hub_node(url: str, settings: WakuSettings) -> "HubNode":
-    """Return a node whose REST API the topics of a hub share, by the same URLs.
+    """Return a node whose REST API a hub's topics share, for the same URLs.
 
     Raises:
         ValueError: it names no host.
@@ -86,10 +86,10 @@ def _http_address(address: str) -> str:
 
 
 def light_transport(url: str, settings: WakuSettings) -> "LightTransport":
-    """Return a transport over service peers: `libp2p:///dns4/…`, several addresses after commas.
+    """Return a transport over service peers: `libp2p:///dns4/…`, with commas between addresses.
 
     Raises:
-        ValueError: an address that is none or cannot be dialled, or the extra is not installed.
+        ValueError: an address is invalid or cannot be dialled, or the extra is not installed.
     """
     with needs_libp2p("node"):
         from .libp2p import LightTransport
@@ -98,7 +98,7 @@ def light_transport(url: str, settings: WakuSettings) -> "LightTransport":
 
 
 def on_network(network: str, settings: WakuSettings) -> tuple[WakuSettings, tuple[str, ...]]:
-    """Return the settings on a named network, and where it can be entered.
+    """Return the settings of a named network, and its entry nodes.
 
     Raises:
         ValueError: an unknown name, a bad file, or the extra is not installed.
@@ -124,7 +124,7 @@ def on_network(network: str, settings: WakuSettings) -> tuple[WakuSettings, tupl
 
 @contextmanager
 def needs_libp2p(argument: str) -> Iterator[None]:
-    """Name the extra where a package of it is missing."""
+    """Name the missing extra if a package of it is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -136,8 +136,8 @@ def needs_libp2p(argument: str) -> Iterator[None]:
 
 
 async def embedded_transport(settings: WakuSettings, stack: AsyncExitStack) -> "WakuTransport":
-    """A way into the embedded node that all channels without a node share, as long as `stack`
-    lasts."""
+    """Return access to the embedded node that all channels without a node share, as long as `stack`
+    is open."""
     from .shared_node import shared_node
     from .waku import WakuTransport
 

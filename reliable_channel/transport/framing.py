@@ -1,6 +1,6 @@
-"""Messages on a network that is not Waku's: what stands beside the payload goes before it.
+"""Message format on a network other than Waku, with a header before the payload.
 
-The hash is the one that Waku gives, so that a message which also goes through a node has one hash.
+The hash is the same as in Waku, so a message that also travels through a node has one hash.
 """
 
 from struct import Struct
@@ -18,7 +18,7 @@ _BESIDE: Final = Struct(">QB")
 
 
 class WakuFraming:
-    """Writes and reads the messages of one content topic.
+    """Encoder and decoder of the messages of one content topic.
 
     Raises:
         ValueError: a topic is not what Waku takes for one.
@@ -36,12 +36,12 @@ class WakuFraming:
         return Envelope(payload, timestamp_ns, ephemeral, digest, meta)
 
     def body(self, envelope: Envelope) -> bytes:
-        """What to carry: timestamp, meta and payload."""
+        """Encode timestamp, meta and payload."""
         beside = _BESIDE.pack(envelope.timestamp_ns, len(envelope.meta))
         return beside + envelope.meta + envelope.payload
 
     def received(self, body: bytes) -> Received | None:
-        """The message of a body; None where it is none."""
+        """Decode a message, or return None for other bytes."""
         try:
             timestamp_ns, meta_bytes = _BESIDE.unpack_from(body)
             start = _BESIDE.size + meta_bytes

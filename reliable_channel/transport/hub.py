@@ -1,8 +1,8 @@
 """Many channels on few subscriptions.
 
-Reading a node's cache empties it, and each look costs a request: a bot in 200 channels on 5 content
-topics looks 5 times through a hub, not 200 times. What arrives goes to the channel it names, or to
-all of its topic where it cannot be read, since it is encrypted.
+Reading a node's cache empties it, and each read costs a request. A bot in 200 channels on 5 content
+topics reads 5 topics through a hub, not 200. A message goes to the channel that it names. An
+encrypted one that cannot be read goes to all channels of its topic.
 """
 
 from collections import deque
@@ -30,16 +30,17 @@ from .hub_store import TopicStore
 __all__ = ["Hub", "HubTransport"]
 
 QUEUE_LIMIT: Final = 10_000
-"""Messages that wait for one channel; the oldest are left to Store, as a full cache of a node's."""
+"""Messages that wait for one channel. The oldest are left to Store, as with a full cache of a
+node."""
 RETRY_S: Final = 0.5
 
 ChannelOf = Callable[[bytes], str | None]
-"""The channel that a payload names, or None where that cannot be read."""
+"""Function that returns the channel of a payload, or None if it cannot be read."""
 
 
 class Hub:
-    """Shares one subscription a content topic among channels. Use it in `async with`, around the
-    channels.
+    """Hub with one subscription for each content topic, shared by channels. Use it in `async with`,
+    around the channels.
 
     Args:
         connect: makes a transport for a content topic; the hub opens and closes it.
@@ -53,12 +54,12 @@ class Hub:
         self._tasks: TaskGroup | None = None
 
     def transport(self, content_topic: str, channel_id: str) -> "HubTransport":
-        """A channel's way into the hub: what `ReliableChannel(transport=…)` takes."""
+        """Return a channel's access to the hub, for `ReliableChannel(transport=…)`."""
         return HubTransport(self, content_topic, channel_id)
 
     @property
     def content_topics(self) -> tuple[str, ...]:
-        """The topics that are read at the moment."""
+        """Topics that are read at the moment."""
         return tuple(sorted(self._topics))
 
     async def __aenter__(self) -> Self:
@@ -77,7 +78,7 @@ class Hub:
         self._topics.clear()
 
     async def join(self, member: "HubTransport") -> "_Topic":
-        """Add a channel to its topic; the first one opens the subscription.
+        """Add a channel to its topic. The first one opens the subscription.
 
         Raises:
             TransportError: the hub is not in use, or the node does not answer.
@@ -97,7 +98,7 @@ class Hub:
         return topic
 
     async def leave(self, member: "HubTransport") -> None:
-        """Take a channel out; the last one of a topic ends the subscription."""
+        """Remove a channel. The last one of a topic ends the subscription."""
         topic = self._topics.get(member.content_topic)
         if topic is None or member not in topic.members:
             return
@@ -188,7 +189,7 @@ class _Topic:
 
 
 class HubTransport(BaseTransport):
-    """One channel's part of a hub."""
+    """Transport of one channel in a hub."""
 
     def __init__(self, hub: Hub, content_topic: str, channel_id: str) -> None:
         self.content_topic = content_topic
@@ -219,7 +220,7 @@ class HubTransport(BaseTransport):
         return await self._shared().publish(envelope)
 
     async def receive(self) -> Batch:
-        """Wait for what arrives for this channel."""
+        """Wait for messages for this channel."""
         while not (self._queue or self._gap or self._error):
             await self._changed.wait()
         if self._error is not None:
@@ -243,7 +244,7 @@ class HubTransport(BaseTransport):
                 yield page
 
     def renew(self) -> None:
-        """Subscribe the topic again, for all its channels."""
+        """Renew the topic's subscription, for all its channels."""
         self._shared().renew()
 
     def nodes(self) -> tuple[NodeHealth, ...]:
@@ -254,7 +255,7 @@ class HubTransport(BaseTransport):
         await self._shared().nodes_changed()
 
     def arrive(self, messages: Sequence[Received], gap: str) -> None:
-        """Take what arrived for this channel; nothing wakes nobody."""
+        """Accept messages for this channel. An empty list wakes no task."""
         if not messages and not gap:
             return
         if len(self._queue) + len(messages) > QUEUE_LIMIT:

@@ -1,9 +1,9 @@
-"""One node's REST API as the content topics of a hub share it: connections, looks, subscriptions.
+"""One node's REST API for the content topics of a hub: connections, reads and subscriptions.
 
-A look costs a request, and a hub may have a thousand topics. nwaku keeps unread messages by pubsub
-topic as well as by content topic, so one look at a shard serves all topics on it. Its cache has one
-reader: once a look brings a foreign topic, another program reads there too, and the hub reads each
-topic by itself. go-waku keeps unread messages by subscription.
+Each read costs a request, and a hub may have a thousand topics. nwaku keeps unread messages by
+pubsub topic as well as by content topic. One read of a shard therefore serves all its topics. Its
+cache has one reader. If a read brings a foreign topic, another program reads there too, and the hub
+reads each topic by itself. go-waku keeps unread messages by subscription.
 """
 
 import logging
@@ -33,27 +33,28 @@ _Key = tuple[ReadBy, str, str | None]
 """API, shard, and the content topic of a lane that reads a single one."""
 MIN_INTERVAL_MS: Final = 10
 MAX_INTERVAL_MS: Final = 100
-"""Longest time between two looks at what was active lately."""
+"""Longest time between two reads of a recently active lane."""
 ACTIVE_S: Final = 10.0
 """Time after a message in which its lane counts as active."""
 IDLE_LOOKS_PER_S: Final = 10
 """Requests for all idle lanes together."""
 MAX_IDLE_S: Final = 10.0
-"""Longest time between two looks at a lane."""
+"""Longest time between two reads of a lane."""
 SIGN_OF_LIFE_S: Final = 15.0
-"""Longest wait of a reader, so that its topic looks after its subscription."""
+"""Longest wait of a reader, so that its topic checks its subscription."""
 RETRY_S: Final = 1.0
 CHECKED_EVERY: Final = 10
-"""Looks at a shard, after which one topic is read by itself: the node may have forgotten one."""
+"""Reads of a shard after which one topic is read by itself, because the node may have forgotten
+one."""
 UNREAD: Final = 8
-"""Own messages after which their lanes are read at once; after twice as many, others wait. Together
-with `MAX_REQUESTS` on their way they are fewer than a node's cache holds."""
+"""Own messages after which their lanes are read at once. After twice as many, further ones wait.
+With `MAX_REQUESTS` on their way they still fit into a node's cache."""
 MAX_TOPICS: Final = 100
 """Content topics of one request (12/WAKU2-FILTER)."""
 
 
 class TopicReader:
-    """Messages of one content topic that the node has given out."""
+    """Reader of one content topic's messages at a node."""
 
     def __init__(self, content_topic: str) -> None:
         self.content_topic: Final = content_topic
@@ -65,7 +66,7 @@ class TopicReader:
         self._came = Notifier()
 
     async def read(self) -> list[WakuMessage]:
-        """Wait for messages; an empty list is a sign of life.
+        """Wait for messages. An empty list is a sign of life.
 
         Raises:
             WakuError: the node does not answer, or has forgotten the subscription.
@@ -80,7 +81,7 @@ class TopicReader:
         return messages
 
     def take_gap(self) -> str:
-        """Return why messages may be missing before those that were read, once."""
+        """Return once the reason why messages may be missing before those that were read."""
         gap, self.gap = self.gap, ""
         return gap
 
@@ -92,7 +93,7 @@ class TopicReader:
         self._notify()
 
     def fail(self, error: WakuError) -> None:
-        """Tell the reader of a failure."""
+        """Report a failure to the reader."""
         self._error = error
         self.gap = self.gap or str(error)
         self._notify()
@@ -130,7 +131,7 @@ class _Lane:
 
 
 class HubNode:
-    """One node that the topics of a hub share. `run` looks until it is cancelled.
+    """Node that the topics of a hub share. `run` reads until it is cancelled.
 
     Args:
         url: its address, without a token.
@@ -156,7 +157,7 @@ class HubNode:
         self._looked = Notifier()
 
     async def run(self) -> None:
-        """Look at each lane when it is time, for ever."""
+        """Read each lane when it is due, until cancelled."""
         while True:
             if self._unneeded:
                 await self._unsubscribe()
@@ -168,26 +169,26 @@ class HubNode:
                 await self._look(lane)
 
     async def aclose(self) -> None:
-        """Unsubscribe from what no reader needs, and close the connections."""
+        """Unsubscribe from topics without a reader, and close the connections."""
         with anyio.move_on_after(1, shield=True):
             await self._unsubscribe()
         with anyio.move_on_after(1, shield=True):
             await self.client.aclose()
 
     def relay_peers(self, shard: str) -> RelayPeers:
-        """The watch over the node's peers on a shard."""
+        """Return the monitor of the node's peers on a shard."""
         if shard not in self._peers:
             self._peers[shard] = RelayPeers(self.client, shard)
         return self._peers[shard]
 
     async def keep(self, content_topic: str) -> None:
-        """Call it before a subscription: no earlier wish to end it comes after."""
+        """Cancel a pending end of the subscription. Call it before a subscription."""
         self._unneeded.pop(content_topic, None)
         async with self._unsubscribing:
             pass
 
     async def join(self, content_topic: str, shard: str, read_by: ReadBy) -> TopicReader:
-        """Read a topic that is subscribed to.
+        """Start to read a subscribed topic.
 
         Raises:
             WakuError: the node does not answer.
@@ -218,9 +219,9 @@ class HubNode:
         self._changed.notify()
 
     async def published(self, reader: TopicReader) -> None:
-        """Note an own message of a reader's topic, which the node will give back.
+        """Note an own message of a reader's topic, which the node will return.
 
-        Its cache is small, so that a burst of own messages waits for looks.
+        The node's cache is small, so a burst of own messages waits for reads.
         """
         self._lanes[self._places[reader]].unread += 1
         self._unread += 1

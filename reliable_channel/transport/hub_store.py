@@ -1,7 +1,7 @@
-"""Store queries of the channels of one content topic, which one query to the Store answers.
+"""Store queries of the channels of one content topic, combined into one query to the Store.
 
-A Store finds messages by content topic, not by channel. Where a hundred channels share a topic and
-miss something at the same time, each would fetch the messages of all.
+A Store finds messages by content topic, not by channel. If a hundred channels share a topic and
+search at the same time, each would fetch the messages of all.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ SPACING_S: Final = 1.0
 """Time between two queries (s), in which those of other channels gather."""
 _CLOSED: Final = "the hub's topic is closed"
 PAGES_AHEAD: Final = 4
-"""Pages that wait for the slowest channel; the query waits for it."""
+"""Pages that wait for the slowest channel. The query waits for it."""
 
 
 class _Asker:
@@ -61,13 +61,13 @@ class TopicStore:
         self._taken = Notifier()
 
     def close(self) -> None:
-        """Answer no further query: the tasks end."""
+        """Answer no further query, and end the tasks."""
         self._is_closed = True
 
     async def by_time(
         self, channel_id: str, start_ns: int, end_ns: int
     ) -> AsyncGenerator[list[Received], None]:
-        """Fetch a channel's messages by time, and those that name no channel.
+        """Fetch a channel's messages by time, including those that name no channel.
 
         Raises:
             StoreUnavailable: no Store answers.

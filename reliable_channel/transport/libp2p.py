@@ -1,7 +1,7 @@
 """Waku without running a node: light push, filter and Store with service peers over libp2p.
 
-`libp2p:///dns4/node.example/tcp/8000/wss/p2p/16Uiu2…`, several addresses after commas; a channel's
-`node` takes them without the scheme, and `enrtree://…` too.
+The address is `libp2p:///dns4/node.example/tcp/8000/wss/p2p/16Uiu2…`, with commas between several.
+A channel's `node` accepts addresses without the scheme, and `enrtree://…` too.
 """
 
 from collections.abc import Sequence
@@ -35,12 +35,12 @@ from .waku_topic import OnTopic, translated
 __all__ = ["LightTransport"]
 
 SIGN_OF_LIFE_S: Final = 15.0
-"""After which an empty batch comes."""
+"""Time after which an empty batch is returned."""
 MAX_BATCH: Final = 200
 
 
 class LightTransport(OnTopic):
-    """One content topic through service peers."""
+    """Transport of one content topic through service peers."""
 
     def __init__(self, url: str, settings: WakuSettings) -> None:
         """Raises:
@@ -62,7 +62,7 @@ class LightTransport(OnTopic):
         """Ends the wait for messages when there is something else to say."""
 
     async def open(self) -> None:
-        """Dial, unless another channel of this event loop has, and subscribe.
+        """Dial, unless another channel of this event loop has dialled, and subscribe.
 
         Raises:
             TransportError: no service peer can be reached, or none of this network.
@@ -78,13 +78,13 @@ class LightTransport(OnTopic):
             self._stack = stack.pop_all()
 
     async def aclose(self) -> None:
-        """Unsubscribe; the last channel closes the connections."""
+        """Unsubscribe. The last channel closes the connections."""
         stack, self._stack, self._messages, self._client = self._stack, None, None, None
         if stack is not None:
             await stack.aclose()
 
     async def publish(self, envelope: Envelope) -> None:
-        """Publish by light push.
+        """Publish an envelope by light push.
 
         Raises:
             TransportError: no service peer took it.
@@ -95,7 +95,7 @@ class LightTransport(OnTopic):
             await client.light_push(message, shard, urgent=envelope.urgent)
 
     async def receive(self) -> Batch:
-        """Wait for pushed messages.
+        """Wait for pushed messages of the topic.
 
         Raises:
             TransportError: no peer pushes at the moment; the client looks for others by itself.
@@ -119,7 +119,7 @@ class LightTransport(OnTopic):
         return Batch(received, gap)
 
     def renew(self) -> None:
-        """Subscribe anew: the subscription seems dead."""
+        """Renew the subscription, because it seems dead."""
         if self._client is not None:
             self._client.renew()
 

@@ -1,4 +1,4 @@
-"""A transport that loses on purpose: for demonstrations and tests of reliability."""
+"""Transport that drops messages on purpose, for demonstrations and tests of reliability."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -8,8 +8,8 @@ from .base import Batch, Envelope, NodeHealth, Received, Transport
 
 
 class LossyTransport:
-    """Throws away a share of what arrives live, by a seed; what is fetched from Store arrives
-    whole.
+    """Transport that drops a share of live messages by a seed. Messages fetched from Store arrive
+    completely.
 
     Raises:
         ValueError: a share outside 0 to 1.
@@ -31,38 +31,38 @@ class LossyTransport:
         return self._inner.has_store
 
     async def open(self) -> None:
-        """Open the inner transport."""
+        """Open the inner transport, too."""
         await self._inner.open()
 
     async def aclose(self) -> None:
-        """Close the inner transport."""
+        """Close the inner transport, too."""
         await self._inner.aclose()
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Wrap bytes for dispatch."""
+        """Wrap bytes as the inner transport does."""
         return self._inner.envelope(
             payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
         )
 
     async def publish(self, envelope: Envelope) -> Envelope | None:
-        """Broadcast, or seem to while cut off: a partition does not announce itself."""
+        """Broadcast, or pretend to while cut off, because a partition does not announce itself."""
         return None if self.cut_off else await self._inner.publish(envelope)
 
     async def receive(self) -> Batch:
-        """Receive, less what is thrown away."""
+        """Receive messages, without the dropped ones."""
         batch = await self._inner.receive()
         kept = [message for message in batch.messages if not self._loses()]
         self.dropped += len(batch.messages) - len(kept)
         return Batch(kept, batch.gap)
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Fetch by hash; nothing while cut off."""
+        """Fetch by hash. While cut off, fetch nothing."""
         return [] if self.cut_off else await self._inner.by_hash(hashes)
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by time; nothing while cut off."""
+        """Fetch by time. While cut off, fetch nothing."""
         if self.cut_off:
             return
         async with aclosing(self._inner.by_time(start_ns, end_ns)) as pages:
@@ -70,7 +70,7 @@ class LossyTransport:
                 yield page
 
     def renew(self) -> None:
-        """Subscribe again."""
+        """Subscribe again at the inner transport."""
         self._inner.renew()
 
     async def handed_over(self) -> None:
@@ -78,7 +78,7 @@ class LossyTransport:
         await self._inner.handed_over()
 
     def nodes(self) -> tuple[NodeHealth, ...]:
-        """How each node does."""
+        """Return the state of each node."""
         return self._inner.nodes()
 
     async def nodes_changed(self) -> None:

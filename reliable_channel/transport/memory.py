@@ -1,4 +1,4 @@
-"""A network inside one process: for tests, and for channels that need no network at all."""
+"""Network inside one process, for tests, and for channels that need no real network."""
 
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
@@ -16,15 +16,15 @@ from .settings import WakuSettings
 
 PAGE_SIZE: Final = 100
 STORE_LIMIT_BYTES: Final = 32 * 1024 * 1024
-"""Payloads in the store of a network; the oldest are dropped beyond."""
+"""Maximum number of payloads in a network's store. The oldest are evicted."""
 BEHIND: Final = 32
-"""Messages that a participant has not read before a publisher waits for a turn of the others."""
+"""Unread messages of a participant from which a publisher waits one turn for the others."""
 
 
 class MemoryNetwork:
-    """What is published to it reaches every open transport, and stays in its store.
+    """Network that delivers each message to every open transport, and stores it.
 
-    A network belongs to one thread, that of its event loop.
+    A network belongs to one thread, the thread of its event loop.
     """
 
     def __init__(self) -> None:
@@ -38,16 +38,16 @@ class MemoryNetwork:
         self._thread = 0
 
     def transport(self, url: str = "") -> "MemoryTransport":
-        """A new participant's way into this network."""
+        """Return a new participant's transport in this network."""
         return MemoryTransport(self, url)
 
     def check(self, error: type[TransportError] = TransportError) -> None:
-        """Raise while the network is away."""
+        """Raise if the network is away."""
         if self.away:
             raise error("the network is away")
 
     def broadcast(self, envelope: Envelope) -> bool:
-        """Deliver to all, the sender included, and store; return whether a participant has much to
+        """Deliver to all, the sender included, and store. Return True if a participant has much to
         read."""
         if not envelope.ephemeral and envelope.message_hash not in self.store:
             self._keep(_received(envelope, Source.STORE))
@@ -59,7 +59,7 @@ class MemoryNetwork:
         return is_behind
 
     def join(self, transport: "MemoryTransport") -> None:
-        """Let a transport hear what is broadcast.
+        """Let a transport receive broadcasts from now on.
 
         Raises:
             TransportError: from another thread, whose event loop would not wake up.
@@ -77,7 +77,7 @@ class MemoryNetwork:
             self._transports.append(transport)
 
     def leave(self, transport: "MemoryTransport") -> None:
-        """Stop that."""
+        """Stop sending broadcasts to a transport."""
         if transport in self._transports:
             self._transports.remove(transport)
 
@@ -98,7 +98,7 @@ def _received(envelope: Envelope, source: Source) -> Received:
 
 
 class MemoryTransport(BaseTransport):
-    """One participant's way into a `MemoryNetwork`."""
+    """Transport of one participant in a `MemoryNetwork`."""
 
     def __init__(self, network: MemoryNetwork, url: str = "") -> None:
         self.url = url
@@ -107,31 +107,31 @@ class MemoryTransport(BaseTransport):
         self._came = Notifier()
 
     async def open(self) -> None:
-        """Join the network."""
+        """Join the network of the participant."""
         self._network.check()
         self._network.join(self)
 
     async def aclose(self) -> None:
-        """Leave the network."""
+        """Leave the network of the participant."""
         self._network.leave(self)
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Wrap bytes; the hash covers payload, meta and time."""
+        """Wrap bytes. The hash covers payload, meta and time."""
         # Nothing forges a hash inside a process, so the payload is hashed in a fifth of the time.
         short = mmh3.hash_bytes(payload)
         digest = sha256(short + timestamp_ns.to_bytes(8) + meta).digest()
         return Envelope(payload, timestamp_ns, ephemeral, digest, meta)
 
     async def publish(self, envelope: Envelope) -> None:
-        """Broadcast; wait a turn of the event loop where a participant is behind with reading."""
+        """Broadcast. If a participant is behind with reading, wait one turn of the event loop."""
         self._network.check()
         if self._network.broadcast(envelope):
             await anyio.lowlevel.checkpoint()
 
     async def receive(self) -> Batch:
-        """Wait for what arrives."""
+        """Wait for messages of the network."""
         while not self._arrived:
             await self._came.wait()
         self._network.check()
@@ -140,13 +140,13 @@ class MemoryTransport(BaseTransport):
         return Batch(arrived)
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Look into the network's store."""
+        """Fetch by hash from the network's store."""
         await anyio.lowlevel.checkpoint()
         self._network.check(StoreUnavailable)
         return [self._network.store[h] for h in hashes if h in self._network.store]
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Look into the network's store."""
+        """Fetch by time from the network's store."""
         await anyio.lowlevel.checkpoint()
         self._network.check(StoreUnavailable)
         found = sorted(
@@ -158,11 +158,11 @@ class MemoryTransport(BaseTransport):
 
     @property
     def unread(self) -> int:
-        """Messages that arrived and were not received."""
+        """Messages that arrived and were not received yet."""
         return len(self._arrived)
 
     def arrive(self, received: Received) -> None:
-        """Take what was broadcast."""
+        """Accept a message of the network."""
         self._arrived.append(received)
         if self._came.waiting:
             self._came.notify()
@@ -172,7 +172,8 @@ _named: WeakValueDictionary[tuple[str, str], MemoryNetwork] = WeakValueDictionar
 
 
 def named_transport(url: str, settings: WakuSettings) -> MemoryTransport:
-    """A way into the network of a URL, `memory://name`, and of the settings' content topic.
+    """Return a transport in the network of a URL, `memory://name`, and of the settings' content
+    topic.
 
     A network begins with the first transport of its name, and ends with the last one.
 

@@ -29,19 +29,19 @@ from .waku_topic import NotServed, OnTopic, translated
 __all__ = ["MessagingTransport"]
 
 RENEWAL_S: Final = 30.0
-"""Between two subscriptions: a node that was started again answers each look with nothing, and does
-not say that it has forgotten."""
+"""Interval of subscriptions. A restarted node has forgotten them, and answers each read with
+nothing."""
 DISPATCH_S: Final = 45.0
-"""How long the node may try to dispatch a message. It tries for a minute, and then gives up."""
+"""Time limit of a node for dispatching a message. The node tries for a minute and then gives up."""
 SENT_HERE: Final = "here"
-"""The source of a message that another channel of this process sent."""
+"""Source of a message that another channel of this process sent."""
 MIN_WAIT_S: Final = 0.005
 MAX_WAIT_S: Final = 0.25
-"""Between two looks for what became of a message; they double."""
+"""Pauses between reads of a message's events. They double."""
 
 
 class MessagingTransport(OnTopic):
-    """One content topic through the messaging layer of one node."""
+    """Transport of one content topic through the messaging layer of one node."""
 
     def __init__(
         self,
@@ -83,11 +83,11 @@ class MessagingTransport(OnTopic):
 
     @property
     def api(self) -> str:
-        """The API in use, `messaging`; empty while it is closed."""
+        """API in use, `messaging`. Empty while the transport is closed."""
         return "messaging" if self._inbox is not None else ""
 
     async def open(self) -> None:
-        """Subscribe.
+        """Subscribe to the content topic.
 
         Raises:
             TransportError: the node cannot be reached, or has no messaging layer.
@@ -104,13 +104,13 @@ class MessagingTransport(OnTopic):
             self._inbox, self._stack = inbox, stack.pop_all()
 
     async def aclose(self) -> None:
-        """Unsubscribe; the last channel on the node closes the connections."""
+        """Unsubscribe. The last channel on the node closes the connections."""
         stack, self._stack, self._inbox = self._stack, None, None
         if stack is not None:
             await stack.aclose()
 
     async def publish(self, envelope: Envelope) -> Envelope:
-        """Have the node send a message, and wait until it has.
+        """Let the node send a message, and wait until it has.
 
         Returns:
             The envelope with the hash under which the network knows the message.
@@ -138,7 +138,7 @@ class MessagingTransport(OnTopic):
         raise TransportError(f"the node has not dispatched a message after {DISPATCH_S:g} s")
 
     async def receive(self) -> Batch:
-        """Look when it is time; subscribe again now and then, and where the node was away.
+        """Read when it is due. Subscribe again from time to time, and after the node was away.
 
         Raises:
             TransportError: the node does not answer; or its hashes show that it is on another
@@ -170,7 +170,7 @@ class MessagingTransport(OnTopic):
         return Batch(received, gap)
 
     def renew(self) -> None:
-        """Subscribe again at the next look."""
+        """Subscribe again at the next read."""
         self._renew_at_s = 0.0
 
     async def _store(self, query: StoreQuery) -> StorePage:

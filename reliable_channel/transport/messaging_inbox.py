@@ -1,7 +1,7 @@
-"""What a node's messaging layer has received, shared out to the channels of this process.
+"""Inbox of a node's messaging layer, shared by the channels of this process.
 
-A look takes all messages out of the node, of all content topics. So channels that each looked would
-take one another's: those of one event loop share an inbox for each node.
+A read removes all messages of all content topics from the node. Channels that each read would take
+each other's messages. Those of one event loop therefore share an inbox for each node.
 """
 
 from collections import deque
@@ -21,28 +21,29 @@ from .polling import CACHE_CAPACITY
 __all__ = ["MessagingInbox", "Tray", "shared_inbox"]
 
 TRAY_CAPACITY: Final = 1000
-"""Messages that wait for one channel; further ones are dropped, and Store is asked for them."""
+"""Maximum number of messages that wait for one channel. Further ones are dropped, and fetched from
+Store."""
 NODE_CAPACITY: Final = 50
-"""Messages that logos-delivery keeps; it drops the oldest and does not say so."""
+"""Messages that logos-delivery keeps. It drops the oldest without notice."""
 
 
 @dataclass(slots=True, eq=False)
 class Tray:
-    """What one channel has not taken yet."""
+    """Unread messages of one channel."""
 
     content_topic: str
     messages: deque[MessagingMessage] = field(default_factory=lambda: deque(maxlen=TRAY_CAPACITY))
     gap: str = ""
-    """Why messages may be missing before these."""
+    """Reason why messages may be missing before these."""
 
     def put(self, messages: Collection[MessagingMessage]) -> None:
-        """Keep messages; the oldest go where there is no more room."""
+        """Keep messages. If there is no room, the oldest are dropped."""
         if len(self.messages) + len(messages) > TRAY_CAPACITY:
             self.gap = f"more than {TRAY_CAPACITY} messages waited for the channel"
         self.messages.extend(messages)
 
     def take(self) -> tuple[list[MessagingMessage], str]:
-        """Take all messages, and why some may be missing before them."""
+        """Remove and return all messages, and the reason why some may be missing before them."""
         taken, gap = list(self.messages), self.gap
         self.messages.clear()
         self.gap = ""
@@ -50,7 +51,7 @@ class Tray:
 
 
 class MessagingInbox:
-    """One node's received messages, by content topic."""
+    """Received messages of one node, by content topic."""
 
     def __init__(self, client: WakuClient) -> None:
         self.client = client
@@ -60,17 +61,17 @@ class MessagingInbox:
         self._last_sequence: int | None = None
 
     def add(self, tray: Tray) -> None:
-        """Share out to a channel from now on."""
+        """Add a channel, which receives its messages from now on."""
         self._trays.append(tray)
 
     def remove(self, tray: Tray) -> bool:
-        """End that; return whether no other channel has its content topic."""
+        """Remove a channel. Return True if no other channel has its content topic."""
         if tray in self._trays:
             self._trays.remove(tray)
         return all(other.content_topic != tray.content_topic for other in self._trays)
 
     async def look(self) -> None:
-        """Take what the node has received, for all channels.
+        """Read the node's received messages, for all channels.
 
         Raises:
             WakuError: the node does not answer.
@@ -89,7 +90,8 @@ class MessagingInbox:
                 tray.put(own)
 
     def echo(self, sender: Tray, message: MessagingMessage) -> None:
-        """Give a message to the other channels here: the node gives none back that it sent."""
+        """Pass a message to the other channels here, because the node does not return messages that
+        it sent."""
         for tray in self._trays:
             if tray is not sender and tray.content_topic == message.message.content_topic:
                 tray.put([message])
@@ -116,7 +118,7 @@ _inboxes: RunVar[dict[str, MessagingInbox]] = RunVar("reliable_channel_messaging
 
 @asynccontextmanager
 async def shared_inbox(url: str, client: Callable[[], WakuClient]) -> AsyncIterator[MessagingInbox]:
-    """Use the inbox of a node; it is made for its first user, and closed with its last."""
+    """Use the inbox of a node. Its first user creates it, and its last user closes it."""
     inboxes = _inboxes.get({})
     _inboxes.set(inboxes)
     inbox = inboxes.get(url)

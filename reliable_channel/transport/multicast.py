@@ -1,6 +1,6 @@
-"""A LAN without any node: participants are members of one UDP multicast group.
+"""LAN without any node. Participants are members of one UDP multicast group.
 
-There is no Store: what the network loses, other participants broadcast again (SDS-R).
+There is no Store. Other participants broadcast lost messages again (SDS-R).
 """
 
 import socket
@@ -18,17 +18,17 @@ from .multicast_socket import Group, join
 from .settings import WakuSettings
 
 SEEN_LIMIT: Final = 20_000
-"""Hashes of messages that came, so that a second copy is dropped."""
+"""Number of remembered hashes, so that a second copy is dropped."""
 BURST: Final = 16
-"""Datagrams that go out in one go: 22 kB, a tenth of the receive buffer that Linux gives."""
+"""Datagrams that are sent in one go: 22 kB, a tenth of the receive buffer in Linux."""
 PAUSE_S: Final = 0.001
-"""The time others have to take a burst out of their buffers; 20 MB/s remain."""
+"""Pause in which receivers read a burst from their buffers, which leaves 20 MB/s."""
 READ_AT_ONCE: Final = 256
 """Datagrams that are read before others have a turn."""
 
 
 class MulticastTransport(BaseTransport):
-    """One content topic in one multicast group.
+    """Transport of one content topic in one multicast group.
 
     Raises:
         ValueError: the URL is not `udp+multicast://group:port`.
@@ -48,16 +48,16 @@ class MulticastTransport(BaseTransport):
 
     @property
     def has_store(self) -> bool:
-        """False: a multicast group keeps nothing."""
+        """False, because a multicast group keeps nothing."""
         return False
 
     async def open(self) -> None:
-        """Join the group."""
+        """Join the group of the address."""
         if self._socket is None:
             self._socket = join(self.group)
 
     async def aclose(self) -> None:
-        """Leave the group."""
+        """Leave the group of the address."""
         sock, self._socket = self._socket, None
         if sock is not None:
             anyio.notify_closing(sock)
@@ -72,7 +72,7 @@ class MulticastTransport(BaseTransport):
         )
 
     async def publish(self, envelope: Envelope) -> None:
-        """Send a message in as many datagrams as it takes."""
+        """Send a message in as many datagrams as it needs."""
         try:
             body = self._wrapping.body(envelope)
             datagrams = frames(self._tag, envelope.message_hash, body)
@@ -85,7 +85,7 @@ class MulticastTransport(BaseTransport):
                 await self._send(datagram)
 
     async def receive(self) -> Batch:
-        """Wait for datagrams, and give the messages that they make whole."""
+        """Wait for datagrams, and return the messages that they complete."""
         given_up = self._reassembly.given_up
         messages: list[Received] = []
         with anyio.move_on_after(EXPIRES_S):
@@ -98,11 +98,11 @@ class MulticastTransport(BaseTransport):
         return Batch(messages, gap=f"{lost} messages came in part" if lost else "")
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """There is no Store."""
+        """Raise, because there is no Store."""
         raise StoreUnavailable("a multicast group has no Store", retryable=False)
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """There is no Store."""
+        """Raise, because there is no Store."""
         yield await self.by_hash([])
 
     async def _send(self, datagram: bytes) -> None:

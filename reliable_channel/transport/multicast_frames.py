@@ -1,8 +1,8 @@
-"""What stands in a datagram: messages cut into frames, and frames put together to messages.
+"""Datagram format: messages are cut into frames, and frames are joined to messages.
 
 A frame is `magic ‖ topic tag ‖ message hash ‖ index ‖ count ‖ part`. The message hash names the
-message that a part belongs to and proves in the end that all parts are true: parts of two messages
-never mix, and a forged part ruins only the message of its sender's address.
+message of a part, and finally proves that all parts are true. Parts of two messages never mix, and
+a forged part ruins only a message of its own sender's address.
 """
 
 from collections import OrderedDict
@@ -14,29 +14,30 @@ from typing import Final
 
 MAGIC: Final = b"RCM1"
 DATAGRAM_BYTES: Final = 1_400
-"""What passes an Ethernet frame (1,500) whole, with an IPv6 header (40), UDP's (8) and a tunnel's:
-a datagram that IP cuts is lost with any of its pieces."""
+"""Maximum payload of a datagram in an Ethernet frame (1,500), less the headers of IPv6 (40), UDP
+(8) and tunnels. If IP cuts a datagram, it is lost with any of its pieces."""
 _HEADER: Final = Struct(">4s8s32sHH")
 PART_BYTES: Final = DATAGRAM_BYTES - _HEADER.size
 MAX_MESSAGE_BYTES: Final = 1024 * 1024 + 128
-"""The longest `max_message_bytes`, and what stands beside the payload."""
+"""Longest `max_message_bytes`, with the fields besides the payload."""
 MAX_FRAMES: Final = -(-MAX_MESSAGE_BYTES // PART_BYTES)
 EXPIRES_S: Final = 5.0
-"""How long a message waits for its parts. The sender puts them out in one go."""
+"""Time that a message waits for its parts. The sender sends them in one go."""
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_MESSAGES: Final = 1_024
 PART_COST_BYTES: Final = 128
-"""What keeping a part takes beside its bytes, so that empty parts are no way past the limit."""
+"""Memory of a part besides its bytes, so that empty parts cannot avoid the limit."""
 
 
 def topic_tag(topic: str) -> bytes:
-    """The 8 bytes by which members of other channels in the same group skip a datagram early."""
+    """Return the 8 bytes by which members of other channels in the same group skip a datagram
+    early."""
     return sha256(topic.encode()).digest()[:8]
 
 
 @dataclass(frozen=True, slots=True)
 class MulticastFrame:
-    """One datagram's worth of a message."""
+    """Part of a message that fits one datagram."""
 
     tag: bytes
     message_hash: bytes
@@ -50,7 +51,7 @@ class MulticastFrame:
 
 
 def decode(datagram: bytes) -> MulticastFrame | None:
-    """Read a datagram; None for what is none of ours or not in order."""
+    """Decode a datagram, or return None for a foreign or invalid one."""
     try:
         magic, tag, message_hash, index, count = _HEADER.unpack_from(datagram)
     except error:
@@ -86,7 +87,7 @@ class _Partial:
 
 
 class Reassembly:
-    """Puts frames together, bounded in memory and time; the message that began first makes room.
+    """Joins frames with limits of memory and time. The message that began first is evicted.
 
     Args:
         now_s: a monotonic clock.
@@ -113,7 +114,7 @@ class Reassembly:
         return len(self._partial)
 
     def add(self, source: str, frame: MulticastFrame) -> bytes | None:
-        """Take a frame that came from an address; return the message that it makes whole."""
+        """Add a frame from an address. Return the message that it completes."""
         if frame.count == 1:
             return frame.part
         key = (source, frame.message_hash)
@@ -134,7 +135,7 @@ class Reassembly:
         return None
 
     def expire(self) -> None:
-        """Give up what waited too long."""
+        """Drop messages that waited too long."""
         limit_s = self._now_s() - self._expires_s
         while self._partial:
             key, partial = next(iter(self._partial.items()))

@@ -1,4 +1,4 @@
-"""A socket that is a member of a multicast group: what differs between IPv4, IPv6 and systems."""
+"""Socket of a multicast group, with the differences between IPv4, IPv6 and systems."""
 
 import socket
 import struct
@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 from .base import TransportError
 
 RECEIVE_BUFFER_BYTES: Final = 4 * 1024 * 1024
-"""Asked of the system, which may give less (Linux: `net.core.rmem_max`): what waits while the
-program does something else."""
+"""Receive buffer that is requested from the system, which may grant less (Linux:
+`net.core.rmem_max`). It holds datagrams while the program is busy."""
 ALLOWED: Final = (
     "udp+multicast://group:port, such as udp+multicast://239.1.2.3:5007, with "
     "?interface=127.0.0.1 (IPv6: ?interface=eth0) and ?ttl=1"
@@ -21,14 +21,14 @@ ALLOWED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A multicast group, and the way to it."""
+    """Multicast group, and the way to it."""
 
     address: IPv4Address | IPv6Address
     port: int
     interface: str = ""
-    """The address (IPv4) or name (IPv6) of a network interface; where empty the system chooses."""
+    """Address (IPv4) or name (IPv6) of a network interface. If empty, the system chooses."""
     ttl: int = 1
-    """How many networks a datagram may cross; 1 stays in this one."""
+    """Number of networks that a datagram may cross. 1 means the local network only."""
 
     @classmethod
     def of_url(cls, url: str) -> Self:
@@ -59,7 +59,7 @@ class Group:
 
 
 def join(group: Group) -> socket.socket:
-    """Return a non-blocking socket that hears what anybody sends to the group, its own included.
+    """Return a non-blocking socket that receives all datagrams of the group, own ones included.
 
     Raises:
         TransportError: the system refuses; the text says what to try.

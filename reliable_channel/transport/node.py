@@ -1,8 +1,9 @@
-"""Waku through one node, over the API that it serves: relay or filter, else its messaging layer.
+"""Waku through one node, over the API that it serves: relay or filter, otherwise its messaging
+layer.
 
-Relay and filter come first: the hash of a message is known before it is sent, a repetition is the
-same message, and what arrives waits by topic. The messaging layer stamps what it sends, and has one
-queue for all programs that read it.
+Relay and filter are preferred. There the hash of a message is known before it is sent. A repetition
+is the same message, and messages wait by topic. The messaging layer stamps what it sends, and has
+one queue for all reading programs.
 """
 
 import logging
@@ -27,10 +28,11 @@ _log: Final = logging.getLogger("reliable_channel")
 
 
 class NodeTransport(BaseTransport):
-    """One content topic through one Waku node, which is asked for its API by using it.
+    """Transport of one content topic through one Waku node. Using the node shows which API it
+    serves.
 
-    Only a node that refuses relay and filter as unknown (404, 501), and serves its messaging layer,
-    is used through the latter. A node that is away, fails or is starting decides nothing.
+    The messaging layer is used only if the node serves it and refuses relay and filter as unknown
+    (404, 501). A node that is away, fails or is starting decides nothing.
     """
 
     def __init__(
@@ -52,12 +54,12 @@ class NodeTransport(BaseTransport):
 
     @property
     def api(self) -> str:
-        """The API in use, `relay`, `filter` or `messaging`; empty without a subscription."""
+        """API in use: `relay`, `filter` or `messaging`. Empty without a subscription."""
         return self._rest.api if self._messaging is None else self._messaging.api
 
     @property
     def mislabelled(self) -> int:
-        """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
+        """Messages of Store with a wrong hash, sent twice, or not requested."""
         return self._way.mislabelled
 
     async def open(self) -> None:
@@ -86,11 +88,12 @@ class NodeTransport(BaseTransport):
         )
 
     async def publish(self, envelope: Envelope) -> Envelope | None:
-        """Publish; the messaging layer returns the envelope that the node made of it."""
+        """Publish an envelope. The messaging layer returns the envelope that the node made of
+        it."""
         return await self._way.publish(envelope)
 
     async def receive(self) -> Batch:
-        """Wait for what arrives; where the node serves another API than before, change over.
+        """Wait for messages. If the node serves another API than before, change to it.
 
         Raises:
             TransportError: the node does not answer, or the subscription is deaf.
@@ -114,7 +117,7 @@ class NodeTransport(BaseTransport):
         return self._way.by_time(start_ns, end_ns)
 
     def renew(self) -> None:
-        """Subscribe anew at the next look."""
+        """Renew the subscription at the next read."""
         self._way.renew()
 
     @property

@@ -1,7 +1,7 @@
-"""Several nodes at once: what one of them fails to do, another one does (LIP 172, P2P reliability).
+"""Several nodes at once. If one of them fails, another one replaces it (LIP 172, P2P reliability).
 
-A message goes to `redundancy` nodes, all nodes are listened to, and Store is asked of one after the
-other. A node that fails is passed over for a while that grows from 1 s (LIP 172, light push).
+A message goes to `redundancy` nodes, all nodes are listened to, and Stores are queried one after
+the other. A failing node is skipped for a while that grows from 1 s (LIP 172, light push).
 """
 
 from collections import deque
@@ -30,13 +30,13 @@ from .pool_node import Node
 REDUNDANCY: Final = 2
 RETRY_S: Final = 1.0
 SEEN_LIMIT: Final = 20_000
-"""Hashes of messages that came, so that a second copy is dropped."""
+"""Number of remembered hashes, so that a second copy is dropped."""
 HANDOVER_S: Final = 5.0
-"""How long closing waits at most for others to fetch what was published."""
+"""Longest wait at closing for others to fetch the published messages."""
 GRACE_S: Final = 1.0
-"""How long other nodes may take for a message that one has taken."""
+"""Time limit of other nodes for a message that one has accepted."""
 QUEUED_BATCHES: Final = 32
-"""Batches that wait for a slow reader; beyond them the nodes' caches fill, and say so."""
+"""Batches that wait for a slow reader. Beyond them the nodes' caches fill, and report it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,11 @@ class _Gap:
 
 
 class PoolTransport(BaseTransport):
-    """One content topic through several nodes. `open` and `aclose` are for the same task.
+    """Transport of one content topic through several nodes. One task must call both `open` and
+    `aclose`.
 
-    A gap of one node is none if another one looked without a gap since before it began, and again
-    after it ended; until that second look it is undecided, and it is reported if the other fails.
+    A gap of one node does not matter if another one reads before, during and after it without a
+    gap. Until that later read it is undecided. If the other node fails, the gap is reported.
 
     Args:
         transports: a way through each node; the pool opens and closes them.
@@ -106,12 +107,12 @@ class PoolTransport(BaseTransport):
 
     @property
     def has_store(self) -> bool:
-        """True if any of the nodes is one of a network with a Store."""
+        """True if one of the nodes belongs to a network with a Store."""
         return any(node.transport.has_store for node in self._nodes)
 
     async def open(self) -> None:
-        """Connect to all nodes; one that answers is enough, and the others are tried again in the
-        background. With `wait_for_node` none has to, unless all refuse permanently."""
+        """Connect to all nodes. One answering node is enough, and the others are tried again in the
+        background. With `wait_for_node` no node has to answer, unless all refuse permanently."""
         if self._exit is not None:
             return
         async with AsyncExitStack() as stack:
@@ -152,9 +153,9 @@ class PoolTransport(BaseTransport):
                     await node.closed.wait()
 
     async def publish(self, envelope: Envelope) -> Envelope | None:
-        """Hand a message to as many nodes as the redundancy says; one that fails is replaced by the
-        next at once. One that takes it is enough: those that are passed over are asked only where
-        no other does. Where nodes stamp messages, the answer of the first that took it counts."""
+        """Pass a message to as many nodes as the redundancy demands. The next node replaces a
+        failing one at once. One accepting node is enough. Skipped nodes are used only if no other
+        accepts. If nodes stamp messages, the first answer counts."""
         if (only := self._only) is not None and only.open:
             return await self._publish_at(only, envelope)
         able = [node for node in self._nodes if node.open]
@@ -211,7 +212,7 @@ class PoolTransport(BaseTransport):
         return taken
 
     async def receive(self) -> Batch:
-        """Wait for what any node brings, each message once."""
+        """Wait for messages of any node, each message once."""
         while not self._arrived:
             if self._exit is None:
                 raise TransportError("the pool is not open")
@@ -225,7 +226,7 @@ class PoolTransport(BaseTransport):
         return Batch([m for m in arrived.messages if self._seen.add(m.message_hash)], arrived.gap)
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Ask the nodes in turn, each for what those before it did not have."""
+        """Query the nodes in turn, each for the messages that the earlier ones lacked."""
         wanted, found = set(hashes), []
         answered, refusals = not wanted, []
         for node in self._in_turn():
@@ -249,8 +250,8 @@ class PoolTransport(BaseTransport):
         return found
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Ask a node, and the next one where it fails or gives other messages than asked for; then
-        some come twice."""
+        """Query a node, and the next one if it fails or returns unrequested messages. Some messages
+        then come twice."""
         answered = False
         for node in self._in_turn():
             if answered and not node.answers:
@@ -271,12 +272,12 @@ class PoolTransport(BaseTransport):
             raise StoreUnavailable(self._errors("store"))
 
     def renew(self) -> None:
-        """Subscribe again at every node."""
+        """Renew the subscription at every node."""
         for node in self._nodes:
             node.transport.renew()
 
     def nodes(self) -> tuple[NodeHealth, ...]:
-        """How each node does."""
+        """Return the state of each node."""
         return tuple(node.health() for node in self._nodes)
 
     async def nodes_changed(self) -> None:

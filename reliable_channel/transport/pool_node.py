@@ -1,4 +1,4 @@
-"""One node of a pool: how it does at sending, receiving and Store."""
+"""One node of a pool, with its state in sending, receiving and Store."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,17 +14,17 @@ MAX_RETRY_S: Final = 10.0
 
 @dataclass(slots=True)
 class Service:
-    """How a node does at one of sending, receiving and Store."""
+    """State of a node in one service: sending, receiving or Store."""
 
     changed: Callable[[], None]
-    """Called when it begins to fail, and when it works again."""
+    """Function that is called when the service begins to fail, and when it works again."""
     error: str = ""
     failures: int = 0
     changed_at_s: float = 0
     retry_at_s: float = 0
 
     def failed(self, error: Exception, retry_s: float) -> None:
-        """Note a failure: the node is passed over for a while."""
+        """Note a failure. The node is skipped for a while."""
         now_s = anyio.current_time()
         if not self.failures:
             self.changed_at_s = now_s
@@ -43,35 +43,35 @@ class Service:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One node of the pool."""
+    """Node of a pool with its state."""
 
     address: str
     transport: Transport
     changed: Callable[[], None]
-    """Called when its state may be another."""
+    """Function that is called when the node's state may have changed."""
     send: Service = field(init=False)
     receive: Service = field(init=False)
     store: Service = field(init=False)
     listening: anyio.CancelScope = field(init=False)
-    """Ends the looking; closing follows."""
+    """Scope of the reads. It is cancelled before closing."""
     closed: anyio.Event = field(init=False)
     open: bool = False
     covered_since_s: float | None = None
-    """Since when nothing can have been missed through this node; None while it is away."""
+    """Time since which no message can have been missed through this node. None while it is away."""
     last_look_s: float = 0
 
     def __post_init__(self) -> None:
         self.send, self.receive, self.store = (Service(self.changed) for _ in range(3))
 
     def begin(self) -> None:
-        """Begin a life: count the time of its state from now."""
+        """Begin to count the time of its state."""
         self.listening, self.closed = anyio.CancelScope(), anyio.Event()
         for service in (self.send, self.receive, self.store):
             service.changed_at_s = anyio.current_time()
 
     def looked(self) -> None:
-        """Note a look that worked. What else failed while the node was away is forgiven: that may
-        have been the outage, and where it was not, it shows again."""
+        """Note a successful read. Other failures while the node was away are forgiven, because the
+        outage may have caused them."""
         if self.receive.failures:
             self.send.succeeded()
             self.store.succeeded()
@@ -79,11 +79,11 @@ class Node:
 
     @property
     def listens(self) -> bool:
-        """True if messages arrive through it, as far as is known."""
+        """True if messages arrive through the node, as far as is known."""
         return self.open and not self.receive.failures
 
     def is_passed_over(self, service: str, now_s: float) -> bool:
-        """Return True if it is away, or failed at this service lately."""
+        """Return True if the node is away, or failed at this service recently."""
         return not self.listens or bool(getattr(self, service).retry_at_s > now_s)
 
     @property
@@ -93,11 +93,11 @@ class Node:
 
     @property
     def mislabelled(self) -> int:
-        """Messages that it gave and that were not what was asked for."""
+        """Messages of the node that were not requested."""
         return int(getattr(self.transport, "mislabelled", 0))
 
     def health(self) -> NodeHealth:
-        """For `statistics()`."""
+        """Return the state for `statistics()`."""
         failing = [s for s in (self.receive, self.send, self.store) if s.failures]
         state: NodeState = "failing" if failing else "healthy"
         if not self.listens:

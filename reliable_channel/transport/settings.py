@@ -1,4 +1,4 @@
-"""Where on Waku a channel lives."""
+"""Place of a channel on Waku."""
 
 import ssl
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _OF_CHANNEL: Final = Like(ChannelOptions)
 
 @dataclass(frozen=True, slots=True)
 class WakuSettings:
-    """Where on which network a channel lives: those of its options that a transport needs.
+    """Network and topic of a channel: the options that a transport needs.
 
     Raises:
         ValueError: a value that is not allowed; the text names it and what is.
@@ -34,9 +34,9 @@ class WakuSettings:
     store_peer: Annotated[str | None, _OF_CHANNEL] = None
     network: Annotated[str | None, _OF_CHANNEL] = None
     max_message_bytes: int = MAX_MESSAGE_BYTES
-    """Limit of an encoded Waku message: the network's, or that of a network that is not named."""
+    """Limit of an encoded Waku message in the named network, or by default."""
     redundancy: int = 1
-    """Service peers that a message is pushed to over libp2p."""
+    """Number of service peers to which a message is pushed over libp2p."""
     ca_file: Annotated[str | Path | None, _OF_CHANNEL] = None
     poll_min_interval_ms: int = 10
     poll_max_interval_ms: int = 100
@@ -46,7 +46,7 @@ class WakuSettings:
 
     @property
     def shard(self) -> str:
-        """The pubsub topic, which takes part in each message's hash.
+        """Pubsub topic, which is part of each message's hash.
 
         Raises:
             ValueError: a topic is not what Waku takes for one.
@@ -63,7 +63,7 @@ class WakuSettings:
 
 
 def trusting(ca_file: str | Path | None) -> ssl.SSLContext | None:
-    """Return the TLS settings that trust a file's certificates; None for the system's.
+    """Return the TLS settings that trust a file's certificates, or None for the system's.
 
     Raises:
         ValueError: the file cannot be read, or has no certificates.

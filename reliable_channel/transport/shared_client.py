@@ -1,7 +1,7 @@
-"""Light clients that channels share: one for all that use the same service peers.
+"""Light clients that channels share: one for all channels with the same service peers.
 
-A client has tasks, which the first channel must not take along when it closes before the others.
-So each shared client runs in a separate task, from its first user to its last.
+A client has tasks, which must not end when the first channel closes before the others. Each shared
+client therefore runs in a separate task, from its first user to its last.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +24,7 @@ OnEvent = Callable[[ClientEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class ClientKey:
-    """What must be equal for two channels to share a client."""
+    """Values that must be equal for two channels to share a client."""
 
     addresses: tuple[str, ...]
     network: str | None
@@ -34,10 +34,10 @@ class ClientKey:
     ca_file: str | None
 
     def make(self, on_event: OnEvent = lambda _: None) -> LightClient:
-        """Return a client that was not entered yet.
+        """Return a client that was not opened yet.
 
         Raises:
-            ValueError: an address that is none or cannot be dialled, or no file of certificates.
+            ValueError: an address or the file of certificates cannot be used.
         """
         return LightClient(
             self.addresses,
@@ -50,7 +50,7 @@ class ClientKey:
         )
 
     def check(self) -> None:
-        """Make a client, once for equal keys, as a thousand channels may have the same.
+        """Make a client, once for equal keys, because a thousand channels may have the same.
 
         Raises:
             ValueError: as `make`.
@@ -81,7 +81,7 @@ _clients: RunVar[dict[ClientKey, _Shared]] = RunVar("reliable_channel_light_clie
 
 @asynccontextmanager
 async def shared_client(key: ClientKey, on_event: OnEvent) -> AsyncIterator[LightClient]:
-    """Use the client of this event loop; the first user makes it, and it ends with the last.
+    """Use the client of this event loop. The first user creates it, and it ends with the last.
 
     `on_event` is called with the events of the whole client.
     """

@@ -1,4 +1,4 @@
-"""The embedded node that channels without `node=` share; no other program reaches it."""
+"""Embedded node that channels without `node=` share. No other program can reach it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,7 +29,8 @@ _nodes: RunVar[dict[tuple[int, int, int], _Shared]] = RunVar("reliable_channel_n
 
 @asynccontextmanager
 async def shared_node(settings: WakuSettings) -> AsyncIterator[App]:
-    """Reach the node of this event loop; the first user makes it, and it ends with the last."""
+    """Connect to the node of this event loop. The first user creates it, and it ends with the
+    last."""
     # A web server's worth of imports that only those pay for who bring no node.
     from waku.node import EmbeddedNode, NodeOptions
 

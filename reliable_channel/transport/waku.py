@@ -1,4 +1,4 @@
-"""Waku over a node's REST API: relay where the node offers it, else light push and filter."""
+"""Waku over a node's REST API: relay if the node offers it, otherwise light push and filter."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -33,15 +33,15 @@ from .settings import WakuSettings, trusting
 from .waku_topic import FORGOTTEN, NotServed, OnTopic, translated
 
 PING_INTERVAL_S: Final = 60.0
-"""A filter subscription dies unannounced (P2P reliability, Filter: ping every minute)."""
+"""Interval of pings, because a filter subscription dies silently (P2P reliability, Filter: ping
+every minute)."""
 FILTER_REST_S: Final = 1.5
-"""Between a ping and the subscription that it calls for. Stock nodes serve one filter request a
-second, and go-waku leaves the stream of one beyond open, so that the gateway waits for an answer in
-vain."""
+"""Pause between a ping and the subscription that it causes. Stock nodes serve one filter request a
+second. go-waku leaves the stream of a further one open, so that the gateway waits in vain."""
 
 OPEN_ATTEMPTS: Final = 3
 ABSENT: Final = (EndpointMissing, NotFound)
-"""Answers to a subscription that show that the node does not have the protocol."""
+"""Answers to a subscription of a node without the protocol."""
 
 
 def rest_client(url: str, settings: WakuSettings, app: App | None = None) -> WakuClient:
@@ -55,7 +55,7 @@ def rest_client(url: str, settings: WakuSettings, app: App | None = None) -> Wak
 
 
 class WakuTransport(OnTopic):
-    """One content topic through one Waku node, which a hub may share."""
+    """Transport of one content topic through one Waku node, which a hub may share."""
 
     def __init__(
         self,
@@ -106,15 +106,15 @@ class WakuTransport(OnTopic):
 
     @property
     def api(self) -> str:
-        """The API in use, `relay` or `filter`; empty without a subscription."""
+        """API in use: `relay` or `filter`. Empty without a subscription."""
         if not self._subscribed or self._lost is not None:
             return ""
         return "relay" if self._service == "relay" else "filter"
 
     async def open(self) -> None:
-        """Subscribe, through relay or filter as the node has it; what the service node refuses for
-        now is asked for a few times: the one filter request a second that it serves may have been
-        another's, or that of our own earlier life."""
+        """Subscribe through relay or filter, whichever the node offers. A temporary refusal of the
+        service node is retried a few times. It serves one filter request a second, which may have
+        been another client's, or one of our own earlier run."""
         with translated():
             for _ in range(OPEN_ATTEMPTS - 1):
                 try:
@@ -124,7 +124,7 @@ class WakuTransport(OnTopic):
             await self._subscribe()
 
     async def aclose(self) -> None:
-        """Unsubscribe, unless other clients would lose by it, and close the connections."""
+        """Unsubscribe, unless other clients would suffer, and close the connections."""
         ends = False
         with anyio.move_on_after(1, shield=True), suppress(WakuError):
             if self._subscribed:
@@ -169,8 +169,8 @@ class WakuTransport(OnTopic):
             raise TransportError(f"{error}; subscribing to the shard again") from error
 
     async def receive(self) -> Batch:
-        """Look into the node's cache when it is time; subscribe again where the node forgot, and
-        revive a subscription that is deaf.
+        """Read the node's cache when it is due. Subscribe again if the node lost the subscription,
+        and renew a deaf one.
 
         Raises:
             TransportError: the node does not answer; or the subscription is deaf, until something
@@ -255,7 +255,7 @@ class WakuTransport(OnTopic):
             await self._subscribe_again()
 
     def renew(self) -> None:
-        """Subscribe anew at the next look, unless that brings something."""
+        """Renew the subscription at the next read, unless the read brings messages."""
         self._is_suspect = True
 
     async def _store(self, query: StoreQuery) -> StorePage:

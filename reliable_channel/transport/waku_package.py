@@ -1,4 +1,5 @@
-"""An unrelated distribution also installs a package `waku`; it and ours overwrite one another."""
+"""Check for the unrelated distribution that also installs a package `waku`. It and ours overwrite
+each other."""
 
 from typing import Final
 
@@ -8,7 +9,7 @@ OURS: Final = "reliable-channel"
 
 
 def require_own_waku() -> None:
-    """Compare where `waku` comes from.
+    """Check which distribution `waku` comes from.
 
     Raises:
         ImportError: It is not the package of this distribution; the text names what to do.

@@ -1,4 +1,4 @@
-"""One content topic on Waku, over REST or libp2p: its messages, hashes, and Stores' answers."""
+"""One content topic on Waku, over REST or libp2p: its messages, hashes, and Store answers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -21,21 +21,21 @@ from .base import BaseTransport, Envelope, Received, Source, StoreUnavailable, T
 from .settings import WakuSettings
 
 FORGOTTEN: Final = (NotSubscribed, NotFound, EndpointMissing)
-"""The node has lost the subscription, or the whole API after a restart with other options."""
+"""Errors of a lost subscription, or of a node that restarted with other options."""
 PAGE_SIZE: Final = 100
 MAX_PAGES: Final = 20_000
-"""Pages of one query: two million messages, twice what a log holds by default."""
+"""Pages of one query: two million messages, twice the default size of a log."""
 _DENIED: Final = (401, 403, 407)
 """The answer of a proxy in front of the node; its operator will correct the token."""
 
 
 class NotServed(TransportError):
-    """The node answers, and does not know the APIs that a transport uses; one that starts serves
-    them later."""
+    """The node answers but does not serve the APIs of a transport. A starting node serves them
+    later."""
 
 
 class WakuTopic:
-    """A channel's content topic and shard."""
+    """Content topic and shard of a channel."""
 
     def __init__(self, settings: WakuSettings) -> None:
         self.shard: Final = settings.shard
@@ -53,13 +53,13 @@ class WakuTopic:
         return Envelope(payload, timestamp_ns, ephemeral, digest, meta)
 
     def message(self, envelope: Envelope) -> WakuMessage:
-        """The Waku message of an envelope."""
+        """Return the Waku message of an envelope."""
         return self._message(
             envelope.payload, envelope.timestamp_ns, envelope.ephemeral, envelope.meta
         )
 
     def received(self, message: WakuMessage, digest: bytes, source: Source) -> Received:
-        """What the channel is given of a Waku message."""
+        """Return the channel's form of a Waku message."""
         return Received(message.payload, digest, message.timestamp, source, message.meta)
 
     def is_ours(self, message: WakuMessage) -> bool:
@@ -67,10 +67,10 @@ class WakuTopic:
         return message.content_topic == self._content_topic
 
     def stored(self, entries: Sequence[StoreEntry], wanted: set[bytes] | None) -> list[Received]:
-        """The messages of a Store's answer that are what it says they are, and what was asked for.
+        """Return the messages of a Store's answer that have the right hash and were requested.
 
-        The hash is recomputed: a Store that files one message under another's hash would make the
-        true one look like a repetition.
+        The hash is computed again. If a Store returned one message under another's hash, the true
+        one would look like a repetition.
         """
         found: dict[bytes, Received] = {}
         limit = PAGE_SIZE + len(wanted or ())  # room for the truth beside some lies
@@ -89,7 +89,7 @@ class WakuTopic:
     async def by_time(
         self, store: Callable[[StoreQuery], Awaitable[StorePage]], start_ns: int, end_ns: int
     ) -> AsyncGenerator[list[Received], None]:
-        """Fetch by content topic and time, page by page, as long as the pages lead somewhere.
+        """Fetch by content topic and time, page by page, until the pages end.
 
         Raises:
             StoreUnavailable: no Store answers, or its pages have no end.
@@ -132,14 +132,14 @@ class WakuTopic:
 
 
 class OnTopic(BaseTransport, ABC):
-    """What the transports of a content topic share: its envelopes, and Store."""
+    """Common part of the transports of a content topic: envelopes, and Store."""
 
     def __init__(self, settings: WakuSettings) -> None:
         self._topic = WakuTopic(settings)
 
     @property
     def mislabelled(self) -> int:
-        """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
+        """Messages of Store with a wrong hash, sent twice, or not requested."""
         return self._topic.mislabelled
 
     def envelope(
@@ -159,7 +159,7 @@ class OnTopic(BaseTransport, ABC):
         return self._topic.stored(entries, set(hashes))
 
     def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by content topic and time, page by page, as long as the pages lead somewhere.
+        """Fetch by content topic and time, page by page, until the pages end.
 
         Raises:
             StoreUnavailable: no Store answers, or its pages have no end.
@@ -174,7 +174,7 @@ class OnTopic(BaseTransport, ABC):
 
 
 class translated:
-    """Turn a Waku client's errors into the transport's."""
+    """Convert a Waku client's errors into the transport's."""
 
     def __init__(self, error: type[TransportError] = TransportError) -> None:
         self._error = error

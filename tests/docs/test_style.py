@@ -13,7 +13,7 @@ CLEAN: Final = (
         f"reliable_channel/{name}.py"
         for name in (
             "_option_values blocking channel config diagnostics errors events explanation health "
-            "health_server hub options sds/errors sds/events sds/options"
+            "health_server hub json_log options spi"
         ).split()
     ),
     *(
@@ -22,7 +22,10 @@ CLEAN: Final = (
     ),
     "reliable_channel/_plugins/hooks.py",
     "reliable_channel/cli",
-    "reliable_channel/conversation",
+    *(
+        f"reliable_channel/{room}"
+        for room in ("conversation engine runtime sds segmentation state testing transport").split()
+    ),
     "plugins/pytest_reliable_channel/pytest_reliable_channel",
     "plugins/reliable_channel_encryption/reliable_channel_encryption",
     "plugins/reliable_channel_signing/reliable_channel_signing",
@@ -30,9 +33,9 @@ CLEAN: Final = (
         f"plugins/reliable_channel_status/reliable_channel_status/bot/{name}.py"
         for name in ("actions", "bot", "events", "options", "owned", "router")
     ),
-    *(f"waku/{name}.py" for name in ("client", "errors", "hashing", "models", "topics")),
-    "waku/_api",
-    *(f"waku/p2p/{name}.py" for name in ("client", "events", "relay")),
+    *(f"waku/{name}.py" for name in "client errors hashing messaging models topics".split()),
+    *(f"waku/{room}" for room in "_api discovery libp2p node/libp2p p2p".split()),
+    "waku/node/options.py",
 )
 """Rooms whose texts keep to every rule. `python -m tests.style ROOM` lists the rest of others."""
 OF_FIGURES: Final = {"CHANGELOG.md", "interop.md", "compat-tests.md", "pipeline.md"}

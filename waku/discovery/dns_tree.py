@@ -56,7 +56,7 @@ class TreeUrl:
         """Read a URL of the form `enrtree://<key>@<domain>`.
 
         Raises:
-            InvalidInput: it has another form, or the key is none.
+            InvalidInput: it has another form, or the key is invalid.
         """
         if not text.lower().startswith(SCHEME):
             raise InvalidInput(f"{text[:100]!r} does not begin with {SCHEME!r}")

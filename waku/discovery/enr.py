@@ -111,17 +111,17 @@ def _verified(data: bytes) -> tuple[int, Mapping[bytes, bytes]]:
     """The sequence number and the pairs of a record with a right signature."""
     is_list, body, rest = _item(data)
     if not is_list or rest:
-        raise InvalidInput("a record must be one list")
+        raise InvalidInput("the record is not one list")
     signature_is_list, signature, content = _item(body)
     if signature_is_list:
-        raise InvalidInput("a record's signature must be a string")
+        raise InvalidInput("the record's signature is not a string")
     items = [value for _, value in _items(content)]
     if len(items) % 2 == 0:
-        raise InvalidInput("a record must be a number and pairs")
+        raise InvalidInput("the record is not a number and pairs")
     keys = items[1::2]
     pairs = dict(zip(keys, items[2::2], strict=True))
     if sorted(pairs) != keys:
-        raise InvalidInput("a record's keys must be sorted, each once")
+        raise InvalidInput("the record's keys are not sorted, or one is repeated")
     if pairs.get(b"id") != b"v4" or b"secp256k1" not in pairs:
         raise InvalidInput("a record of another identity scheme than 'v4'")
     if not is_signed(pairs[b"secp256k1"], list_of(content), signature):

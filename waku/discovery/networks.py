@@ -103,7 +103,7 @@ def check_entry(text: str) -> None:
     """Check an entry node of a network: a multiaddress, `enrtree://…` or `enr:…`.
 
     Raises:
-        InvalidInput: it is none of these, or cannot be dialled.
+        InvalidInput: it has another form, or cannot be dialled.
     """
     if text.lower().startswith(SCHEME):
         TreeUrl.parse(text)

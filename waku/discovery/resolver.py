@@ -39,7 +39,7 @@ class Resolver(Protocol):
         """Return the TXT records under a name.
 
         Raises:
-            LookupFailed: there are none, or no resolver answers.
+            LookupFailed: the name has no records, or no resolver answers.
         """
 
 

@@ -79,7 +79,7 @@ class PeerId:
         """Read a peer id: `16Uiu2…`, `12D3Koo…`, `Qm…`, or a CID (`bafz…`).
 
         Raises:
-            InvalidInput: the text is none of these.
+            InvalidInput: the text has another form.
         """
         if text.startswith("b"):
             return cls(_from_cid(text))
@@ -165,7 +165,7 @@ class PublicKey:
             raise InvalidInput(f"an unusable {self.type.name} key: {error}") from error
         if isinstance(key, rsa.RSAPublicKey) and not MIN_RSA_BITS <= key.key_size <= MAX_RSA_BITS:
             raise InvalidInput(
-                f"an RSA key of {key.key_size} bits; must be {MIN_RSA_BITS} to {MAX_RSA_BITS}"
+                f"an RSA key must have {MIN_RSA_BITS} to {MAX_RSA_BITS} bits (got {key.key_size})"
             )
         return key
 
@@ -196,7 +196,9 @@ class PrivateKey:
             case KeyType.SECP256K1:
                 number = int.from_bytes(secret, "big")
                 if not 0 < number < _SECP256K1_ORDER:
-                    raise InvalidInput("a secp256k1 secret must be between 1 and the curve's order")
+                    raise InvalidInput(
+                        "the secp256k1 secret is not between 1 and the curve's order"
+                    )
                 self._key = ec.derive_private_key(number, ec.SECP256K1())
                 data = self._key.public_key().public_bytes(
                     serialization.Encoding.X962, serialization.PublicFormat.CompressedPoint

@@ -244,7 +244,7 @@ def _normal(name: str, value: str, text: str) -> str:
 
 def _bounded(parts: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     if not 0 < len(parts) <= MAX_PARTS:
-        raise InvalidInput(f"a multiaddress of {len(parts)} parts; must be 1 to {MAX_PARTS}")
+        raise InvalidInput(f"a multiaddress must have 1 to {MAX_PARTS} parts (got {len(parts)})")
     return tuple(parts)
 
 

@@ -85,7 +85,7 @@ class NodeApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            raise RuntimeError(f"an embedded node answers HTTP, not {scope['type']}")
+            raise RuntimeError(f"an embedded node answers only HTTP (got {scope['type']})")
         headers = dict(scope["headers"])
         method = scope["method"]
         answer = self._access.refusal(method, scope.get("server"), headers)

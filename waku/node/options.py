@@ -170,7 +170,7 @@ class NodeOptions:
                     f"`allow_hosts` must be names without scheme and port, or * (got {host!r})"
                 )
         if self.token is not None and not re.fullmatch(r"[!-~]+", self.token):
-            raise ValueError("`token` must be visible ASCII characters, at least one")
+            raise ValueError("`token` must be visible ASCII characters (got none, or others)")
         for peer_id in self.relay_allow:
             if not is_peer_id(peer_id):
                 raise ValueError(f"`relay_allow` must be peer ids (got {peer_id!r})")

@@ -252,7 +252,7 @@ def decode_message(data: bytes) -> WakuMessage:
     """Read an encoded Waku message.
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: the bytes are something else.
     """
     return from_proto(parse(pb.WakuMessage, data))
 

@@ -355,7 +355,7 @@ def dialled_addresses(record: NodeRecord) -> tuple[Multiaddr, ...]:
     """Return the addresses of a record that can be dialled, at most 8.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: the record has no such address.
     """
     addresses = tuple(filter(_can_be_dialled, record.addresses))[:MAX_ADDRESSES]
     if not addresses:

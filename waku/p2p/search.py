@@ -34,7 +34,7 @@ class _Tree:
 
 
 class Finds(Protocol):
-    """Receiver of found peers."""
+    """Receiver of the found peers."""
 
     def add_record(self, record: NodeRecord) -> bool:
         """Note a peer. Return True if it is new.

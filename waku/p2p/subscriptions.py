@@ -76,7 +76,7 @@ class _Registration:
 
 
 class Subscriptions:
-    """All filter subscriptions of a client."""
+    """Filter subscriptions of a client."""
 
     def __init__(self, on_event: Callable[[ClientEvent], None]) -> None:
         self._on_event = on_event
@@ -148,7 +148,7 @@ class Subscriptions:
             self._judge(subscription, reason)
 
     def forget_peers(self) -> None:
-        """Ask every peer anew."""
+        """Ask every peer for subscriptions anew."""
         for subscription in self._all:
             subscription.peers.clear()
         self._known.clear()

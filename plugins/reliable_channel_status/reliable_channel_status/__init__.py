@@ -1,4 +1,4 @@
-"""Status chats and communities: topics, keys, envelopes and payloads, and the bots on top."""
+"""Status chats and communities: topics, keys, envelopes and payloads, and bots that use them."""
 
 from typing import TYPE_CHECKING
 

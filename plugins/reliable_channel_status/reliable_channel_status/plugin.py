@@ -1,5 +1,4 @@
-"""What reliable-channel finds through the entry point `status`: the commands `bot …`, and a
-check of the doctor."""
+"""Plugin behind the entry point `status`: the commands `bot …`, and a check of the doctor."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -14,18 +13,18 @@ COMMANDS: Final = {
     "run": "Run the bot of a file or module, and with --reload again after each change.",
     "doctor": "Print in which communities a bot is a member: clients drop what others write.",
 }
-"""Their names, and the first paragraph of their help."""
+"""Names of the commands, with the first paragraph of their help."""
 
 
 @hookimpl
 def register_checks(register: Register) -> None:
-    """Add where a configured bot stands in its community."""
+    """Add the check of a configured bot's membership."""
     register("status.membership", f"{__package__}.cli.doctor_check:check_membership")
 
 
 @hookimpl
 def register_commands(app: "typer.Typer") -> None:
-    """Add `reliable-channel bot`."""
+    """Add the command group `reliable-channel bot`."""
     import typer
 
     from reliable_channel.spi import lazy_command

@@ -1,4 +1,5 @@
-"""The demo: start, talk while the network loses, wait until all logs are equal, report."""
+"""The demo: start participants, talk while the network loses messages, wait until all logs are
+equal, report."""
 
 import json
 import os
@@ -24,14 +25,14 @@ from .view import COLUMNS, NEXT, figures_of, progress, summary
 
 NAMES: Final = ("alice", "bob", "carol", "dave", "erin")
 LONER: Final = "erin"
-"""The participant that is cut off for a while."""
+"""Participant that is cut off for a while."""
 WITHOUT_STORE: Final = ("carol", "dave")
-"""Participants that recover through others alone, so that repair has something to show."""
+"""Participants that recover only through others, so that the demo shows repair."""
 CHANNEL: Final = "demo"
 ANSWER_TIMEOUT_S: Final = 10
-"""For the participants to leave."""
+"""Time limit for the participants to leave."""
 RETRY_S: Final = 5
-"""With journals, the longest time until a message is sent again, and until it is repaired."""
+"""Longest time until a message is sent again and until it is repaired, with journals."""
 DUE_S: Final = 2 * RETRY_S + 11
 """Stay of the participants with journals after the last delivery (s).
 
@@ -68,7 +69,8 @@ def demo(
         bool, typer.Option("--json", help="Print the outcome as one JSON line, and no progress.")
     ] = False,
 ) -> None:
-    """Watch five processes agree on one log though the network loses 30 % and cuts one off."""
+    """Start five processes that agree on one log, although the network loses 30 % and one is cut
+    off."""
     seed = randbelow(1_000_000) if seed is None else seed
     story = Story(messages, loss, seed, journals, nodes=nodes, as_json=as_json)
     is_over = False
@@ -114,7 +116,7 @@ class Story:
         self._headline = "starting a Waku node and five participants"
 
     async def run(self, timeout_s: float) -> bool:
-        """Run it, and return True once all logs are equal.
+        """Run the demo. Return True once all logs are equal.
 
         Raises:
             DemoError: they are not, and why.

@@ -43,7 +43,7 @@ class PeerProcess:
         self._is_leaving = False
 
     async def command(self, op: str, **values: object) -> None:
-        """Write a command. Where the process has ended, `listen` raises why."""
+        """Write a command. If the process has ended, `listen` raises the reason."""
         assert self.process.stdin is not None
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self.process.stdin.send((json.dumps({"op": op, **values}) + "\n").encode())
@@ -68,7 +68,7 @@ class PeerProcess:
         await self.stopped.wait()
 
     async def listen(self) -> None:
-        """Follow what the participant prints.
+        """Read the output of the participant.
 
         Raises:
             DemoError: its process ended before `stop`.

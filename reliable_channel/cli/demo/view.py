@@ -1,4 +1,4 @@
-"""What the demo shows: progress while it runs, and a table at the end."""
+"""Display of the demo: progress while it runs, and a table at the end."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""`reliable-channel doctor`: what is wrong with a set-up, and what to do."""
+"""`reliable-channel doctor`: problems of a set-up, and how to solve them."""
 
 from .command import register
 

@@ -1,4 +1,4 @@
-"""The command: examine the machine, then the channel, then its nodes.
+"""The doctor command. It examines the machine, then the channel, then its nodes.
 
 It examines what a channel would use, and so reads attributes of it that are not public.
 """
@@ -34,7 +34,7 @@ _SIGNS: Final[dict[Level, tuple[str, str]]] = {
     "problem": ("✗", "red"),
 }
 NOBODY: Final = "doctor"
-"""The sender of a set-up that names none."""
+"""Sender id for a set-up without one."""
 REST: Final = ("http://", "https://", "waku+http://", "waku+https://")
 
 
@@ -54,7 +54,7 @@ def doctor(
     wait: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for that message.")] = 5.0,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON line for each finding.")] = False,
 ) -> None:
-    """Find out what is wrong with a set-up, and what to do.
+    """Find the problems of a set-up, and how to solve them.
 
     Give it the flags of the command that does not work. The exit status is 1 if there is a problem.
     """

@@ -1,4 +1,4 @@
-"""Whether the newest messages of the channel open with its key."""
+"""Check that the channel's key opens the newest messages."""
 
 from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Final
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 LOOK_BACK_NS: Final = 3_600_000_000_000
 MESSAGES: Final = 200
-"""Messages that are tried at most."""
+"""Maximum number of messages that are tried."""
 
 
 async def examine_encryption(findings: Findings, channel: "ReliableChannel") -> None:
-    """Try the key on what Store has of the last hour. A node that is away is reported elsewhere."""
+    """Try the key on the messages in Store of the last hour. Another check reports a node that is
+    away."""
     unopened = channel._unopened()
     if unopened is None:
         return

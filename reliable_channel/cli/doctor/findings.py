@@ -1,4 +1,4 @@
-"""What the doctor finds: each finding with what to do."""
+"""Findings of the doctor, each with advice."""
 
 from dataclasses import dataclass, field
 
@@ -14,6 +14,6 @@ class Findings:
 
     @property
     def worst(self) -> Level:
-        """The worst level of all."""
+        """Worst level of all findings."""
         best: Level = "ok"
         return max((one.level for one in self.found), key=LEVELS.index, default=best)

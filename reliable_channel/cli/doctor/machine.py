@@ -1,4 +1,4 @@
-"""What can be wrong on this machine: the environment, plugins, and the state file."""
+"""Checks of this machine: the environment, plugins, and the state file."""
 
 import os
 import shutil
@@ -76,7 +76,7 @@ def examine_plugins(findings: Findings) -> None:
 
 
 def examine_state(findings: Findings, store: "StateStore | None", ids: tuple[str, str]) -> None:
-    """Look at the state file of a channel, without changing it."""
+    """Examine the state file of a channel, without changing it."""
     path: Path | None = getattr(store, "path", None)
     if path is None:
         findings.add(

@@ -1,4 +1,4 @@
-"""What can be wrong with a node's messaging layer, `waku+messaging://`."""
+"""Checks of a node's messaging layer, `waku+messaging://`."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""What can be wrong with Waku nodes: each by itself, and all together."""
+"""Checks of Waku nodes, one by one and all together."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -37,7 +37,7 @@ from .sending import (
 )
 
 PROTOCOLS: Final = ("Relay", "Rln Relay", "Lightpush", "Filter", "Store")
-"""Protocols that a channel uses. Nodes report others too, such as clients without a configured
+"""Protocols that a channel uses. Nodes also report others, such as clients without a configured
 address."""
 API_NAMES: Final = {
     "relay": "relay",
@@ -49,7 +49,7 @@ NEEDS: Final = (
     "the cluster and shards of the channel"
 )
 SETTLED_S: Final = 30.0
-"""Age from which on a message should be in every Store."""
+"""Age from which a message should be in every Store."""
 HOUR_NS: Final = 3_600_000_000_000
 
 

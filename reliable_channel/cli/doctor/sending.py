@@ -1,4 +1,4 @@
-"""A message that the doctor sends, and what becomes of it in Store."""
+"""A test message of the doctor, and the search for it in Store."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ from ...transport.settings import WakuSettings
 from .findings import Findings
 
 PROBE: Final = b"reliable-channel doctor "
-"""Begins the payload of the message that is sent. Channels drop it: it is not one of SDS."""
+"""First bytes of the test message's payload. Channels drop it, because it is not an SDS message."""
 LOOK_S: Final = 0.2
 CLOCK_S: Final = 20.0
 """Stock nodes do not archive what is stamped further than this from their clock."""

@@ -1,8 +1,9 @@
-"""Messages that other participants lack, broadcast several in one: the answers of reconciliation.
+"""Bundles: several messages in one broadcast, for participants that lack them (the answers of
+reconciliation).
 
-All that have a message could broadcast it. A draw decides which of them begins; those that hear it
-leave the rest to it, and what was lost on the way is asked for again. A member that begins answers
-and does not end them is left so few messages that another one answers all the same.
+Every participant with the messages could broadcast them. A random delay decides which of them
+begins. The others hear it and stop, and requests are repeated for lost messages. If a participant
+does not finish its answers, few messages are soon left to it, so another one answers.
 """
 
 import zlib
@@ -23,48 +24,50 @@ from .inbox import Bundle
 from .law import copies
 
 BUNDLE_BYTES: Final = 100_000
-"""Length limit of a bundle on the air, except for a single message."""
+"""Maximum length of an encoded bundle, except for a single message."""
 PACKED_BYTES: Final = 1024 * 1024
-"""Limit of the messages in a bundle before compression. A single message may be longer."""
+"""Maximum length of the messages in a bundle before compression. A single message may be longer."""
 MAX_UNPACKED_BYTES: Final = 2 * 1024 * 1024
-"""A bundle that becomes longer is not read."""
+"""Maximum length of an unpacked bundle. A longer one is not read."""
 FIRST_BUNDLE_BYTES: Final = 8_000
-"""The first is short, since several participants may send it before they hear each other."""
+"""Maximum length of the first bundle. It is short, because several participants may send one before
+they hear each other."""
 MAX_LACKING: Final = 50_000
-"""Messages that others lack and that are planned to be broadcast."""
+"""Maximum number of planned messages for others."""
 PAUSE_MS: Final = 250
-"""Between two bundles, at least: they are long, and others are to hear the first."""
+"""Minimum time between two bundles, because they are long and others must hear the first."""
 MAX_COPIES: Final = 3
-"""Limit of the broadcasts of one answer that several participants lack."""
+"""Maximum number of broadcasts of one answer that several participants lack."""
 SAME_MS: Final = 10_000
-"""How long after a bundle an answer is to those that lost it."""
+"""Time after a bundle in which its answer reaches the participants that lost it."""
 LOST_BY: Final = 2
-"""How many these are taken for."""
+"""Number of copies that this time is assumed to need."""
 AGAIN_MS: Final = 600_000
-"""How long after its broadcast a message is not broadcast for another list: what was lost on the
-way is for other participants, or for repair requests."""
+"""Time after its broadcast in which a message is not broadcast for another list. Lost copies are
+left to other participants or repair requests."""
 HOUR_MS: Final = 3_600_000
-"""In this time no more messages are broadcast than the log has, however many participants ask.
-Copies of an answer (`MAX_COPIES`) do not count."""
+"""Period in which at most as many messages are broadcast as the log has, whatever the number of
+requesters. Copies of an answer (`MAX_COPIES`) do not count."""
 BUNDLES: Final = 80
 BUNDLES_EVERY_MS: Final = 1_000
 ON_AIR_SCALES: Final = 2
 """Multiple of the delay D in which a message is not broadcast a second time. A request in this time
 was sent before the first broadcast arrived."""
 LEAVES: Final = 3
-"""How often a message is left to another participant that answers."""
+"""Number of times that a message is left to another answering participant."""
 YIELDS: Final = 20
-"""Bundles of others that a participant waits for before its answer."""
+"""Number of bundles of others for which a participant waits before its answer."""
 MESSAGE_BYTES: Final = 96
-"""What a message in a bundle takes on the air at least, about as much as by itself: compressing
-must not make floods cheaper. Own bundles are filled up to it; of shorter ones less is read."""
+"""Minimum size that counts for a message in a bundle, about the size of a single message. Otherwise
+compression would make floods cheaper. Own bundles are padded to it, and less is read of shorter
+ones."""
 EXPANSION: Final = 32
-"""How many bytes of messages are read for each one on the air beyond that."""
+"""Bytes of messages that are read for each further byte on the air."""
 _TAG: Final = sds_pb2.Reconciling.BUNDLE_FIELD_NUMBER << 3 | 2
 
 
 class Bundles:
-    """The answers of one participant."""
+    """Answers of one participant to reconciliation."""
 
     def __init__(
         self,
@@ -111,12 +114,12 @@ class Bundles:
         self._budget = Bucket(BUNDLES, BUNDLES_EVERY_MS)
 
     def lacked_by(self, participants: int) -> None:
-        """So many other participants have the same log, which differs from the own one."""
+        """Note the number of other participants whose equal logs differ from the own one."""
         self._lacked_by = participants
 
     def lacks(self, keys: Iterable[LogKey], now_ms: int) -> bool:
-        """Another participant lacks these messages of the own log; return False if some are not
-        broadcast because of what was asked for in the last hour."""
+        """Plan to broadcast messages that another participant lacks. Return False if some are
+        refused because of the requests of the last hour."""
         self._forget(now_ms)
         left = self._left_in_hour - len(self._lacking)
         for key in keys:
@@ -160,9 +163,9 @@ class Bundles:
         self._copies_left = copies(measured, MAX_COPIES) - 1
 
     def came(self, key: LogKey, sender_id: str, now_ms: int) -> None:
-        """Another participant broadcast this message of the own log in a bundle.
+        """Note that another participant broadcast this message in a bundle.
 
-        Of several that began to answer the first by name goes on.
+        If several participants began to answer, only the first by name continues.
         """
         is_own_answer = key in self._lacking or key in self._sent
         self._note_on_air(key, now_ms)
@@ -185,7 +188,7 @@ class Bundles:
             self.due_ms = max(self.due_ms, later_ms)
 
     def take(self, now_ms: int) -> bytes:
-        """The next bundle, if one is due; nothing where it is not."""
+        """Return the next bundle if one is due, or nothing."""
         if self.due_ms is None or now_ms < self.due_ms:
             return b""
         self.due_ms = None
@@ -258,8 +261,8 @@ class Bundles:
 
 
 def packed(bundle: Sequence[bytes]) -> bytes:
-    """Messages for one broadcast, compressed: ids and references are most of them; nothing for
-    none."""
+    """Encode messages for one broadcast, compressed, because they are mostly ids and references.
+    Return nothing for no messages."""
     if not bundle:
         return b""
     data = zlib.compress(sds_pb2.Reconciling(bundle=bundle).SerializeToString())
@@ -286,7 +289,7 @@ def _air_bytes(data: bytes) -> int:
 
 
 def messages_of(said: Reconciling) -> tuple[bytes, ...]:
-    """The messages that were broadcast, compressed or not."""
+    """Return the messages of a broadcast, compressed or not."""
     return said.bundle + unpacked(said.packed)
 
 

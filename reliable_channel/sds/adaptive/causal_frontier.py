@@ -1,7 +1,7 @@
-"""References of a channel that tunes itself: to messages without any reference.
+"""References of a self-tuning channel: to all messages without a reference.
 
-With references to all of them, concurrency sizes a causal history: it grows where many write at
-once, and is short where they write in turns.
+The length of a causal history then follows concurrency. It grows if many participants write at
+once, and is short if they take turns.
 """
 
 from collections import OrderedDict
@@ -16,20 +16,23 @@ from ..message import HistoryEntry
 from ..references.causal_history import CausalTail, history_entry
 
 NEWEST: Final = 2
-"""Of the log, which are referred to in any case."""
+"""Number of newest log messages that are referred to in any case."""
 MAX_HEADS: Final = 200
 REFERRED: Final = 10_000
 MAX_UNACKNOWLEDGED: Final = 100
-"""Messages that one message acknowledges: a second of a fast stream, in some 10 kB."""
+"""Maximum number of messages that one message acknowledges: a second of a fast stream, in about 10
+kB."""
 HEADS_OF_SYNC: Final = 8
-"""A sync says little and often; with more heads each one names others."""
+"""Maximum number of references in a sync message. Syncs are short and frequent, and each names
+other heads if there are more."""
 HEADS: Final = Table("heads", (("message_id", "TEXT"),))
 
 
 class CausalFrontier(CausalTail):
-    """The heads of a log, the newest of it, and what no participant has acknowledged yet.
+    """Heads of a log, its newest messages, and messages that no participant has acknowledged yet.
 
-    Heads alone acknowledge one message of a stream, as each refers to the one before.
+    The heads alone would acknowledge only one message of a stream, because each message refers to
+    the previous one.
     """
 
     def __init__(
@@ -54,14 +57,15 @@ class CausalFrontier(CausalTail):
         """True if others need references to as many of the newest as are documented."""
 
     def heard(self, message_ids: Sequence[str], sender_id: str) -> None:
-        """Another participant refers to these, in content or in a sync."""
+        """Note that another participant refers to these messages, in content or in a sync."""
         unacknowledged = self._unacknowledged
         for message_id in message_ids if unacknowledged else ():
             if unacknowledged.get(message_id, sender_id) != sender_id:
                 del unacknowledged[message_id]
 
     def referred(self, message_ids: Iterable[str]) -> tuple[str, ...]:
-        """A message of the log, now or soon, refers to these; return those to which none did."""
+        """Note that a message of the log, now or soon, refers to these messages. Return those
+        without an earlier reference."""
         first = list[str]()
         for message_id in message_ids:
             if message_id in self._referred:
@@ -75,15 +79,15 @@ class CausalFrontier(CausalTail):
         return tuple(first)
 
     def unreferred(self, message_ids: Iterable[str]) -> None:
-        """The message that was the first to refer to these was evicted before it entered the log,
-        and may never come again."""
+        """Undo the references of a message that was evicted before it entered the log, because it
+        may never return."""
         for message_id in message_ids:
             self._referred.discard(message_id)
             if message_id in self._log:
                 self.logged(message_id)
 
     def logged(self, message_id: str) -> None:
-        """A message entered the log."""
+        """Note that a message entered the log."""
         if message_id not in self._referred:
             self._heads[message_id] = None
             self._recorder.put(HEADS, message_id)
@@ -92,17 +96,18 @@ class CausalFrontier(CausalTail):
 
     @property
     def is_behind(self) -> bool:
-        """True if a message of another participant waits to be acknowledged."""
+        """True if a message of another participant waits for an acknowledgement."""
         return bool(self._unacknowledged)
 
     def acknowledge(self, message_id: str, sender_id: str) -> None:
-        """Have the next message refer to this one, unless another participant does before."""
+        """Make the next message refer to this one, unless another participant's message does so
+        first."""
         self._unacknowledged[message_id] = sender_id
         if len(self._unacknowledged) > MAX_UNACKNOWLEDGED:
             self._unacknowledged.popitem(last=False)
 
     def encoded(self, *, is_sync: bool = False) -> bytes:
-        """What the next message refers to, as the bytes of a causal history field."""
+        """Return the references of the next message, as the bytes of a causal history field."""
         entries = self.entries(is_sync=is_sync)
         pieces = [self._encode(history_entry(each)) for each in entries]
         size_bytes = sum(map(len, pieces))
@@ -112,21 +117,21 @@ class CausalFrontier(CausalTail):
         return b"".join(pieces)
 
     def sent(self) -> None:
-        """The content message with the last `encoded` references is sent."""
+        """Note that the content message with the last `encoded` references was sent."""
         self.referred(self._encoded)
 
     def restore(self, rows: Sequence[Row]) -> None:
-        """Begin with the heads from before a restart."""
+        """Restore the heads from before a restart."""
         heads = [self._log.get(str(message_id)) for (message_id,) in rows]
         found = sorted(head.key for head in heads if head is not None)
         self._heads = OrderedDict.fromkeys(message_id for _, message_id in found)
 
     def entries(self, *, is_sync: bool) -> list[LogEntry]:
-        """What the next message refers to, oldest first.
+        """Return the references of the next message, oldest first.
 
-        DIVERGES: LIP 109 has the newest entries of the log, however many refer to them already.
-        Content refers to all heads, which are none then; syncs take turns with them. Both refer to
-        what is unacknowledged.
+        DIVERGES: LIP 109 uses the newest entries of the log, even if many messages refer to them
+        already. Content refers to all heads, which then are no heads any more. Syncs name them in
+        turns. Both refer to unacknowledged messages.
         """
         heads = list(self._heads)
         if is_sync and len(heads) > HEADS_OF_SYNC:

@@ -1,7 +1,7 @@
-"""What a participant that tunes itself measures: latency, loss of first copies, group size.
+"""Measurements of a self-tuning participant: latency, loss of first copies, and group size.
 
-Nothing here trusts that clocks agree. Each measure has a limit, so that neither one peer nor a
-clock that is set can move it beyond.
+They do not rely on equal clocks. Each measure has a limit, so that neither a peer nor a changed
+clock can move it further.
 """
 
 from collections import OrderedDict, deque
@@ -18,32 +18,33 @@ SCALE_BOUNDS_MS: Final = (50, 3_000)
 PRIOR_SCALE_MS: Final = 500
 PRIOR_LOSS: Final = 0.15
 PRIOR_WEIGHT: Final = 4
-"""How many samples the priors count as."""
+"""Weight of the initial values, in samples."""
 FADE: Final = 1 / 32
-"""What a new sample of loss counts once there are many."""
+"""Weight of a new loss sample once there are many."""
 CAUTION: Final = 0.5
 SAMPLES: Final = 64
 MEASURE_EVERY: Final = 8
 UNPROVEN: Final = 4
-"""Messages of one sender that prove nothing, after which it is not expected of the next ones."""
+"""Messages of one sender without proofs, after which no proofs are expected of it."""
 ROUND_TRIPS: Final = 16
 PLAUSIBLE_SHARE: Final = 0.75
-"""Of a round trip: a one-way delay above it means that clocks disagree."""
+"""Upper limit of a round trip. A one-way delay above it means that clocks disagree."""
 CLOCKS_APART_MS: Final = 3_000
-"""Delays with nothing between them for so long are of clocks that disagree, or of Store."""
+"""Gap between delays from which they show different clocks, or Store."""
 REMEMBERED: Final = 2_000
-"""Senders and messages that are remembered."""
+"""Maximum number of remembered senders and messages."""
 CROWDED: Final = 8
-"""Syncs in one round that mean more participants than were heard: e / (1 - p) are expected."""
+"""Syncs in one round that mean more participants than were heard. The expected number is e / (1 -
+p)."""
 CROWD_GROWTH: Final = 2.0
 CROWD_FADE: Final = 0.98
 MAX_CROWD: Final = 10_000.0
 CONGESTION: Final = 0.15
-"""A rise of loss for which copies are suspected."""
+"""Rise of loss at which copies are suspected as its cause."""
 
 
 class Delays:
-    """The latency scale D: a typical one-way delay and twice its deviation."""
+    """Latency scale D: a typical one-way delay plus twice its deviation."""
 
     def __init__(self) -> None:
         self.scale_ms: float = PRIOR_SCALE_MS
@@ -52,14 +53,14 @@ class Delays:
         self._since = 0
 
     def add(self, delay_ms: int) -> None:
-        """A message came so long after the time its sender stamped it with, by both clocks."""
+        """Add the time between a message's stamp and its arrival, by both clocks."""
         self._samples.append(delay_ms)
         self._since += 1
         if self._since >= MEASURE_EVERY or len(self._samples) < MEASURE_EVERY:
             self._measure()
 
     def add_round_trip(self, took_ms: int) -> None:
-        """An own message, or a request, was answered after so long."""
+        """Add the time until an own message or a request was answered."""
         if took_ms > 0:
             self._round_trips.append(took_ms)
 
@@ -100,11 +101,11 @@ class Delays:
 
 
 class Losses:
-    """The share of messages whose first copy did not come.
+    """Share of messages whose first copy did not arrive.
 
-    An id made by LIP 173 proves which copy came first: it is a hash over the time that the first
-    one is stamped with. So neither clocks nor the number of copies matter. Senders whose ids never
-    prove anything, such as js-waku, are not counted.
+    An id of LIP 173 is a hash over the time stamp of the first copy. It thus proves which copy came
+    first. Clocks and the number of copies therefore do not matter. Senders whose ids prove nothing,
+    such as js-waku, are not counted.
     """
 
     def __init__(self) -> None:
@@ -115,12 +116,12 @@ class Losses:
 
     @property
     def cautious(self) -> float:
-        """The share, and half of what it may be off by: a copy too many costs less than one too
-        few."""
+        """Loss share minus half of its possible error, because an unnecessary copy costs less than
+        a missing one."""
         return self.share + CAUTION * sqrt(self.share * (1 - self.share) * FADE)
 
     def arrived(self, message: Message, sent_at_ns: int | None, *, is_late: bool) -> None:
-        """A message came for the first time; `is_late` where it had been missed before."""
+        """Note the first arrival of a message. `is_late` is True if it had been missed before."""
         if sent_at_ns is None or message.content is None:
             return
         sender_id = message.sender_id
@@ -142,8 +143,8 @@ class Losses:
 
 
 class Crowd:
-    """How many participants there are beyond those heard: a factor that grows while too many speak
-    in one round, and fades."""
+    """Factor for participants beyond those heard. It grows while too many speak in one round, and
+    then decays."""
 
     def __init__(self) -> None:
         self.factor = 1.0
@@ -163,8 +164,8 @@ class Crowd:
 
 
 class CopyGuard:
-    """Sends single copies for a while where loss rose after the number of copies did, and goes on
-    with fewer only if loss falls: that is congestion, not chance."""
+    """Control of copies. If loss rose after the number of copies did, it sends single copies for a
+    while. It keeps fewer copies only if loss falls, because that shows congestion."""
 
     def __init__(self) -> None:
         self._baseline: float | None = None
@@ -176,7 +177,8 @@ class CopyGuard:
         self._most = MAX_COPIES
 
     def copies(self, measured: Measured, samples: int) -> int:
-        """How often a new message goes out; `samples` counts the samples of loss so far."""
+        """Return how often a new message is sent. `samples` is the number of loss samples so
+        far."""
         if samples >= self._next_at:
             self._review(measured.loss)
             self._next_at = samples + SAMPLES // 2
@@ -195,7 +197,7 @@ class CopyGuard:
 
 
 class Observations:
-    """All that is measured, and what it comes to."""
+    """Measurements of a participant, and their results."""
 
     def __init__(self) -> None:
         self.delays, self.losses, self.crowd = Delays(), Losses(), Crowd()
@@ -204,7 +206,7 @@ class Observations:
         self._guard = CopyGuard()
 
     def measured(self) -> Measured:
-        """For the functions of the control law."""
+        """Return the measurements for the functions of the control law."""
         others = max(1, self.heard)
         if others > 1:
             others = round(others * self.crowd.factor)
@@ -212,10 +214,10 @@ class Observations:
         return Measured(self.delays.scale_ms, loss, others)
 
     def draw_ms(self, uniform: float) -> int:
-        """How long to wait with what any of the participants may send."""
+        """Return the delay that a message of any participant may have."""
         measured = self.measured()
         return 1 if measured.others == 1 else 1 + feedback_ms(measured, uniform)
 
     def copies(self) -> int:
-        """How often a new message goes out."""
+        """Return how often a new message is sent."""
         return self._guard.copies(self.measured(), self.losses.samples)

@@ -1,8 +1,8 @@
-"""Messages of bundles that came, until each is taken in a step.
+"""Received messages of bundles, until each is processed in a step.
 
-A new message costs a receiver far more than its bytes. So each counts as `ENTRY_BYTES` more than it
-has, here and where messages are taken: all senders together have one budget, since names cost
-nothing. They have their turns in it, a bundle each, and the sender with most makes room.
+A new message costs a receiver far more than its bytes. Each message therefore counts `ENTRY_BYTES`
+more than its size. All senders share one budget, because names are free. They take turns in it, one
+bundle each. If there are too many messages, the sender with the most loses some.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -12,7 +12,7 @@ from typing import Final
 from ..pacing import Bucket
 
 ENTRY_BYTES: Final = 512
-"""What a message costs beside its bytes: objects while it waits, and work once it is taken."""
+"""Cost of a message besides its bytes: objects while it waits, and work when it is processed."""
 INBOX_BYTES: Final = 4 * 1024 * 1024
 """Limit of all waiting messages, with `ENTRY_BYTES` for each. Messages beyond it are dropped, and
 requested again later."""
@@ -21,19 +21,19 @@ OPENED_BYTES: Final = 4 * 1024 * 1024
 OPENED_BYTES_PER_S: Final = 512 * 1024
 """Budget that each further second adds: 600 short messages, about 10 % of a core."""
 PAUSE_MS: Final = 20
-"""Between steps where the budget is spent, so that few steps take several messages each."""
+"""Time between steps when the budget is spent, so that a step processes several messages."""
 
 
 @dataclass(slots=True, eq=False)
 class Bundle:
-    """Messages that a participant broadcast in one."""
+    """Messages of one bundle of a participant."""
 
     sender_id: str
     messages: deque[bytes]
 
 
 class Inbox:
-    """The messages that wait, by sender."""
+    """Messages that wait, by sender."""
 
     def __init__(self) -> None:
         self.due_ms: int | None = None
@@ -45,7 +45,7 @@ class Inbox:
         self._budget = Bucket(OPENED_BYTES, 1_000 / OPENED_BYTES_PER_S)
 
     def put(self, bundle: Bundle, now_ms: int) -> set[str]:
-        """Have the messages of a bundle wait; return senders of which some had to make room."""
+        """Add the messages of a bundle. Return the senders that lost messages for it."""
         if not bundle.messages:
             return set()
         self._waiting.setdefault(bundle.sender_id, deque()).append(bundle)
@@ -80,7 +80,7 @@ class Inbox:
         return data, bundle
 
     def skip(self, bundle: Bundle) -> None:
-        """Drop the rest of a bundle."""
+        """Drop the remaining messages of a bundle."""
         while bundle.messages:
             self._charge(bundle, -_cost(bundle.messages.pop()))
         self._tidy(bundle)

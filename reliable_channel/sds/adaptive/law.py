@@ -1,9 +1,9 @@
-"""The control law of a channel that tunes itself: pure functions of what was measured.
+"""Control law of a self-tuning channel, as pure functions of the measurements.
 
-D is the latency scale, how long a message takes to arrive, variation included; p the share of first
-copies that are lost; N the number of other participants. `estimates.py` measures them, `tuner.py`
-applies what is computed here, and docs/decisions.md has the law on one page, with the argument for
-its stability and its literature. All times are milliseconds.
+D is the latency scale: how long a message takes to arrive, variation included. p is the share of
+first copies that are lost. N is the number of other participants. `estimates.py` measures them,
+`tuner.py` applies the results of this module, and docs/decisions.md explains the law, its stability
+and its sources. All times are in milliseconds.
 """
 
 import math
@@ -13,45 +13,50 @@ from typing import Final
 from ..repair import buffers
 
 LEFT_OVER: Final = 0.15
-"""Participants that lack a message after its last copy, in the mean: N * p ** copies."""
+"""Mean number of participants that may lack a message after its last copy: N * p ** copies."""
 LEFT_OVER_OF_PAIR: Final = 0.3
-"""The same with one other, where a repetition costs as much as an answer would."""
+"""Limit with one other participant, where a repetition costs as much as an answer."""
 MAX_COPIES: Final = 6
-"""More help little against loss, and add to congestion."""
+"""Maximum number of copies. More copies help little against loss, and add to congestion."""
 MIN_LOSS: Final = 0.001
 ANSWER_SHARE: Final = 0.2
-"""Of D: what a sync waits at least after news, so that one sync covers what comes together."""
+"""Minimum wait of a sync after news, in units of D, so that one sync covers news that comes
+together."""
 RETRY_SCALES: Final = 4.5
-"""Of D after the last copy: news, the wait for the first sync, and its way back."""
+"""Time after the last copy, in units of D: the news, the wait for the first sync, and its way
+back."""
 RETRY_SCALES_OF_PAIR: Final = 2.0
 EQUAL_RETRIES: Final = 3
-"""Retries at one rate; then the wait grows by `GROWTH`."""
+"""Number of retries at one rate. The wait then grows by `GROWTH`."""
 GROWTH: Final = 1.5
 REQUEST_AGAIN_SCALES: Final = 2.2
-"""Of D, from a request to its repetition: two ways, and the wait before the answer."""
+"""Time from a request to its repetition, in units of D: two ways, and the wait before the
+answer."""
 FIRST_STAGE_MS: Final = 2_000
-"""Between two syncs after news; doubled with each sync, up to the documented interval."""
+"""Interval between two syncs after news. It doubles with each sync, up to the documented
+interval."""
 FIRST_STAGE_OF_PAIR_MS: Final = 5_000
-"""The same with one other: once it has acknowledged, none lacks a message. In a group that loses
-nothing as long a wait costs a newcomer seconds, as roots come with the second sync after news."""
+"""Interval with one other participant. After its acknowledgement, no participant lacks a message.
+In a group without loss such a long interval would cost a newcomer seconds. Roots come with the
+second sync after news."""
 GROUPS_FROM: Final = 1_000
-"""Fewer participants are one response group."""
+"""Minimum number of participants of two response groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a participant knows of its network."""
+    """Measurements of a participant about its network."""
 
     scale_ms: float
-    """D."""
+    """Latency scale D of the channel (ms)."""
     loss: float
-    """p."""
+    """Share p of lost first copies."""
     others: int
-    """N, at least 1."""
+    """Number N of other participants, at least 1."""
 
 
 def copies(measured: Measured, most: int = MAX_COPIES) -> int:
-    """How often a new message goes out, the first time included."""
+    """Return how often a new message is sent, including the first time."""
     loss = min(max(measured.loss, MIN_LOSS), 0.9)
     left_over = LEFT_OVER if measured.others > 1 else LEFT_OVER_OF_PAIR
     wanted = math.ceil(math.log(left_over / measured.others) / math.log(loss) - 1e-9)
@@ -59,7 +64,8 @@ def copies(measured: Measured, most: int = MAX_COPIES) -> int:
 
 
 def retry_ms(measured: Measured, attempts: int, copies_sent: int, longest_ms: int) -> int:
-    """How long after its last dispatch an unacknowledged message goes again."""
+    """Return the time from a message's last dispatch until it is sent again without an
+    acknowledgement."""
     if measured.others == 1:
         first_ms = (copies_sent - 1 + RETRY_SCALES_OF_PAIR) * measured.scale_ms
     else:
@@ -69,10 +75,10 @@ def retry_ms(measured: Measured, attempts: int, copies_sent: int, longest_ms: in
 
 
 def request_bounds(measured: Measured, copies_sent: int) -> tuple[int, int]:
-    """T_min and T_max of a first request: later than the copies, and the later the more others may
-    lack the same message.
+    """Return T_min and T_max of a first request. They lie after the copies, and later if more
+    participants may lack the same message.
 
-    DIVERGES: LIP 109 has a T_min of 30 s and more; js-waku and nim-sds have 30 s.
+    DIVERGES: LIP 109 has a T_min of 30 s and more, and so have js-waku and nim-sds.
     """
     min_ms = max(0.7, 0.8 * (copies_sent - 1)) * measured.scale_ms
     lacking = measured.others * measured.loss**copies_sent
@@ -80,35 +86,36 @@ def request_bounds(measured: Measured, copies_sent: int) -> tuple[int, int]:
 
 
 def request_again_ms(measured: Measured, attempts: int, longest_ms: int) -> int:
-    """How long after a request the next one for the same message goes."""
+    """Return the time from a request until the next one for the same message."""
     again_ms = REQUEST_AGAIN_SCALES * measured.scale_ms * GROWTH ** min(max(0, attempts - 1), 64)
     return min(round(again_ms), longest_ms)
 
 
 def response_groups(measured: Measured) -> int:
-    """Groups of participants of which one answers a request: as many as SDS-R says, in groups that
-    are large enough to need them."""
+    """Return the number of response groups, of which one answers a request. In groups of sufficient
+    size it is the number of SDS-R."""
     size = measured.others + 1
     return buffers.response_groups(size) if size > GROUPS_FROM else 1
 
 
 def answer_span_ms(measured: Measured) -> int:
-    """The span over which answers are spread: one D for each participant that may answer."""
+    """Return the time over which answers are spread: one D for each participant that may answer."""
     return max(1, round(measured.scale_ms * measured.others / response_groups(measured)))
 
 
 def feedback_ms(measured: Measured, uniform: float) -> int:
-    """A draw of when to speak, so that about e of all speak before they hear the first.
+    """Return a random delay, chosen so that about e participants speak before they hear the first
+    one.
 
-    The exponential feedback timer of Nonnenmacher and Biersack: the density grows by e in each D,
-    and the first of N speaks after about one D.
+    It is the exponential feedback timer of Nonnenmacher and Biersack. The density grows by e in
+    each D, and the first of N speaks after about one D.
     """
     span = 1 + math.log(measured.others)
     return round(measured.scale_ms * math.log1p(uniform * math.expm1(span)))
 
 
 def acknowledge_ms(measured: Measured, uniform: float) -> int:
-    """How long after news a sync follows, unless another one comes first."""
+    """Return the time after news until a sync, unless another one comes first."""
     min_ms = ANSWER_SHARE * measured.scale_ms
     if measured.others == 1:
         return max(1, round(min_ms))
@@ -116,6 +123,6 @@ def acknowledge_ms(measured: Measured, uniform: float) -> int:
 
 
 def stage_ms(measured: Measured, stage: int, longest_ms: int) -> int:
-    """The interval after a number of syncs since the last news."""
+    """Return the interval after the given number of syncs since the last news."""
     first_ms = FIRST_STAGE_MS if measured.others > 1 else FIRST_STAGE_OF_PAIR_MS
     return min(first_ms << min(max(0, stage - 1), 32), longest_ms)

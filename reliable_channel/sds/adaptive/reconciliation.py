@@ -1,14 +1,14 @@
-"""Range-based reconciliation: what two logs differ in, found and mended between participants.
+"""Range-based reconciliation: participants find and repair the differences between two logs.
 
-A reference reaches back only so far. Where the root of another log (`comparison.py`) differs from
-the own one, a participant describes the range in question: by 16 roots of parts of it, or, where
-the own log has few messages there, by short hashes of their ids. All hear that. One of those whose
-log differs describes the parts that differ further, and participants with messages not in a list of
-hashes broadcast them, several whole messages in one. So a difference is found in a few exchanges,
-for any length of the log, and repaired for all that share it.
+References reach back only so far. If the root of another log (`comparison.py`) differs from the own
+one, a participant describes the range in question. It sends the roots of 16 parts, or, for few
+messages, short hashes of their ids. All participants hear it. One whose log differs describes the
+differing parts further. Participants with messages that are not in a list of hashes broadcast them,
+several whole messages in one. A few exchanges thus find a difference for any length of the log. The
+broadcasts repair it for all participants that share it.
 
-Source: A. Meyer, Range-Based Set Reconciliation (SRDS 2023); negentropy v1 has the same leaf and
-branching. Work for others is bounded: by budgets of what is sent, by limits of what is read.
+Source: A. Meyer, Range-Based Set Reconciliation (SRDS 2023). negentropy v1 has the same leaf and
+branching. Budgets limit the sent data, and limits the read data, so work for others is bounded.
 """
 
 from bisect import bisect_left
@@ -31,47 +31,47 @@ from .inbox import Inbox
 
 PARTS: Final = 16
 LEAF: Final = 64
-"""With no more messages in a range they are listed."""
+"""Number of messages in a range up to which they are listed."""
 MAX_RANGES: Final = 64
-"""Ranges of one message that are looked at; more would be work for nothing."""
+"""Ranges of one message that are examined. More would cause useless work."""
 MAX_LISTED: Final = 4_096
-"""Messages that are listed for one range."""
+"""Maximum number of listed messages for one range."""
 DESCRIPTIONS: Final = 20
 DESCRIPTIONS_EVERY_MS: Final = 1_000
 HEARINGS: Final = 60
 HEARINGS_EVERY_MS: Final = 200
-"""Messages that are compared: of all senders together, as names cost nothing."""
+"""Messages that are compared, of all senders together, because names are free."""
 COMPARED: Final = 100_000
 COMPARED_EVERY_MS: Final = 0.1
-"""Messages that are hashed to be compared with lists: 10,000 a second cost 1 % of a core."""
+"""Messages that are hashed for comparison with lists: 10,000 a second cost 1 % of a core."""
 MANY: Final = 16
-"""A difference of so many messages is not one of messages underway."""
+"""Number of differing messages from which they are not just on their way."""
 AGAIN_SCALES: Final = 6
-"""Of D: how long after a question the next one for the same range goes."""
+"""Time from a question to the next one for the same range, in units of D."""
 AGAIN_MAX_MS: Final = 30_000
 NEXT_SCALES: Final = 2
-"""The same after a bundle that brought something: time for the next one."""
+"""Time from a useful bundle to the next question, so that the next bundle can arrive."""
 AGREES_MS: Final = 3_000
-"""How long no root differed until one that agrees ends a question: a group in halves has both."""
+"""Time without a differing root after which an equal root ends a question. In a split group, both
+kinds of roots are heard."""
 SAID_SCALES: Final = 2
-"""Of D: how long what was described, here or by a participant with the same messages, is not
-described again."""
+"""Time in which a described range is not described again, in units of D. It covers own descriptions
+and those of participants with the same messages."""
 MAX_SAID: Final = 256
 PRECISE: Final = 2
-"""Questions about known gaps without an answer, after which one is about all."""
+"""Unanswered questions about known gaps after which a question covers everything."""
 MAX_BROUGHT: Final = 50_000
 ATTEMPTS: Final = 12
 REST_MS: Final = 600_000
-"""How long no question goes after so many without success; doubled each time."""
+"""Pause after so many questions without success. It doubles each time."""
 MAX_REST_MS: Final = 3 * REST_MS
-"""Longer, and a network that is good again would leave logs different for hours."""
+"""Longest pause. A longer one would leave logs different for hours after the network recovered."""
 
 
 Range = tuple[int, int]
-"""The first second, and the one after the last."""
+"""First second of a range, and the second after its end."""
 Parked = Sequence[tuple[LogKey, bool]]
-"""The messages that wait for others, in the order of the log, and whether each waits for one that
-did not come."""
+"""Waiting messages in the order of the log, and True for each that waits for a lost message."""
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ class _Plan:
 
 
 class Reconciliation:
-    """The exchanges of one participant."""
+    """Exchanges of one participant about differences."""
 
     def __init__(
         self,
@@ -149,8 +149,9 @@ class Reconciliation:
     # -- inputs ------------------------------------------------------------------------------------
 
     def differs(self, root: LogRoot, here: LogRoot, now_ms: int, alike: int = 1) -> None:
-        """The root of another participant is not that of the own log: ask at once where much is
-        different, else if it stays so. That many participants have that root."""
+        """Note that the root of another participant differs from the own one. Ask at once if much
+        differs, otherwise if the difference stays. The last argument is the number of participants
+        with that root."""
         self._bundles.lacked_by(alike)
         question, difference = self._question, abs(root.count - here.count)
         if self._failed is not None and self._failed.rests(difference, now_ms):
@@ -168,8 +169,8 @@ class Reconciliation:
             self._plan_next()
 
     def agrees(self, now_ms: int, *, all_agree: bool) -> None:
-        """The root of another participant is that of the own log, and of `all_agree` those of all
-        others that were heard are."""
+        """Note that the root of another participant equals the own one. `all_agree` is True if this
+        holds for all others that were heard."""
         question = self._question
         if all_agree:
             self._failed = None
@@ -179,14 +180,13 @@ class Reconciliation:
 
     @property
     def has_failed(self) -> bool:
-        """True if no participant answered so far, and it will be a while until the next try."""
+        """True if no participant has answered so far, and the next try is not soon."""
         return self._failed is not None
 
     def hear(self, said: Reconciling, sender_id: str, start: int, now_ms: int) -> dict[str, bool]:
-        """Take another participant's description of parts of its log, or notice what it
-        broadcasts; ranges from before second `start` are not compared. Return the participants of
-        whose bundles or lists some messages are dropped, and whether that is for the limit of
-        all."""
+        """Receive a description of another participant's log, or its broadcast. Ranges before
+        second `start` are not compared. Return the participants whose messages are partly dropped,
+        and True if the common limit is the reason."""
         if not self._hearings.take(now_ms):
             return {}
         for root in said.roots[:MAX_RANGES]:
@@ -205,13 +205,14 @@ class Reconciliation:
         return dropped
 
     def came(self, key: LogKey, sender_id: str, now_ms: int) -> None:
-        """Another participant broadcast a message of the own log in a bundle, so that it need not
-        be done here."""
+        """Note that another participant broadcast a message of the own log in a bundle, and do not
+        repeat it."""
         self._bundles.came(key, sender_id, now_ms)
         self._plan_next()
 
     def brought(self, key: LogKey, now_ms: int) -> None:
-        """A bundle had a message that was missing: others may follow, so do not ask meanwhile."""
+        """Note that a bundle had a missing message. Others may follow, so this participant asks no
+        question meanwhile."""
         if (question := self._question) is not None and question.due_ms is not None:
             question.attempts = 0
             if len(question.brought) < MAX_BROUGHT:
@@ -222,7 +223,7 @@ class Reconciliation:
     # -- time --------------------------------------------------------------------------------------
 
     def take(self, now_ms: int) -> list[Reconciling]:
-        """Return what is to be broadcast now, a message each; after the messages of the inbox."""
+        """Return messages to broadcast now, after the messages of the inbox."""
         said = list(self._due(now_ms))
         self._plan_next()
         return said

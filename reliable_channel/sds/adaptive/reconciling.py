@@ -1,6 +1,6 @@
-"""The collaborators of a participant that tunes itself and repairs what two logs differ in.
+"""Collaborators of a self-tuning participant that repairs differences between logs.
 
-Its dialect must have fields for that, which the one of nim-sds has not.
+Its dialect needs fields for reconciliation. The dialect of nim-sds has none.
 """
 
 from typing import ClassVar, Final
@@ -23,15 +23,15 @@ from .reconciliation import Reconciliation
 from .tuned import TunedDelivery, TunedReceiver, TunedSender, TunedState, TunedSweeps
 
 OPENED: Final = 64
-"""Messages of bundles that are taken in one step, where there is no archive."""
+"""Messages of bundles that one step processes without an archive."""
 SOON_STABLE_MS: Final = 15_000
-"""The same as `STABLE_MS`, as missing messages are asked for at once."""
+"""Time that equals `STABLE_MS`, because missing messages are requested at once."""
 RECONCILED_SECONDS: Final = 50_000
-"""Seconds with messages that are compared where a difference can be repaired."""
+"""Number of seconds with messages that are compared if a difference can be repaired."""
 
 
 class ReconcilingState(TunedState):
-    """The tables of a participant, and what others have."""
+    """Tables of a participant, and its knowledge about the logs of others."""
 
     reconciliation: Reconciliation
 
@@ -73,7 +73,7 @@ class ReconcilingState(TunedState):
 
 
 class ReconcilingComparison(LogComparison):
-    """Compares logs, and has differences repaired."""
+    """Compares logs, and starts the repair of differences."""
 
     stable_ms: ClassVar[int] = SOON_STABLE_MS
 
@@ -99,10 +99,10 @@ class ReconcilingComparison(LogComparison):
 
 
 class ReconcilingSender(TunedSender):
-    """Makes messages, and those that reconcile logs."""
+    """Makes messages, reconciliation messages included."""
 
     def send_reconciling(self, said: Reconciling, now_ms: int) -> None:
-        """Broadcast what reconciles logs, in a sync message."""
+        """Broadcast a reconciliation in a sync message."""
         state, message_id = self._state, self._sync_id()
         message = Message(
             state.sender_id,
@@ -117,7 +117,7 @@ class ReconcilingSender(TunedSender):
 
 
 class ReconcilingReceiver(TunedReceiver):
-    """Takes what others say of their logs, and messages in bundles."""
+    """Receives descriptions of other logs, and messages in bundles."""
 
     def __init__(
         self, state: ReconcilingState, delivery: Delivery, references: ReferenceSearch
@@ -128,8 +128,8 @@ class ReconcilingReceiver(TunedReceiver):
         """The sender of the bundle that a message is taken out of."""
 
     def receive_bundled(self, data: bytes, sender_id: str, now_ms: int) -> Arrival:
-        """Take a message of a bundle that `sender_id` sent, as if it came by itself; a bundle in a
-        bundle is not looked at."""
+        """Receive a message of a bundle of `sender_id` like a single message. A bundle in a bundle
+        is ignored."""
         self._bundled_by = sender_id
         try:
             arrival = self.receive(data, now_ms, None, None)
@@ -177,7 +177,7 @@ class ReconcilingReceiver(TunedReceiver):
 
 
 class ReconcilingSweeps(TunedSweeps):
-    """The periodic duties, messages of bundles, and what reconciles logs."""
+    """Periodic duties, messages of bundles, and reconciliation."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class ReconcilingSweeps(TunedSweeps):
         self._receiver, self._reconciling = receiver, sender
 
     def sweep_repair(self, now_ms: int) -> None:
-        """Broadcast answers and copies, take what came in bundles, and say what logs have."""
+        """Broadcast answers and copies, process bundles, and describe the log."""
         super().sweep_repair(now_ms)
         log, reconciliation = self._state.log, self._reconciliation
         for _ in range(1 if log.is_archived else OPENED):

@@ -1,8 +1,8 @@
-"""When a participant that tunes itself sends its next sync message.
+"""Time of the next sync message of a self-tuning participant.
 
-Soon after news, unless another one is first; then at intervals that double with each sync said or
-heard, up to the documented one. Only news resets the interval, so between two messages there are
-few rounds, of about e syncs each, for any size of the group (`law.py`).
+It is sent soon after news, unless another one is first. Then the intervals double with each sync
+sent or heard, up to the documented one. Only news resets the interval. Between two messages there
+are therefore few rounds, of about e syncs each, for any size of the group (`law.py`).
 """
 
 from dataclasses import replace
@@ -15,27 +15,28 @@ from .estimates import Observations
 from .law import acknowledge_ms, feedback_ms, stage_ms
 
 DEAD_SHARE: Final = 0.9
-"""Of an interval, in which no sync is sent."""
+"""Share of an interval in which no sync is sent."""
 POLITE_SHARE: Final = 1.2
-"""The same where others keep to the documented interval, of which they wait that much at most.
-They would never have their turn else; nor would this participant, unless it took one after as many
-syncs of others as there are others."""
+"""Share for a group in which others use the documented interval, which they wait at most. Without
+it they would never have a turn. This participant takes a turn after as many syncs of others as
+there are others."""
 LISTENS: Final = 10
-"""After each so many syncs since news all wait as long, for participants not heard yet."""
+"""Number of syncs since news after which all wait equally long, for participants that were not
+heard yet."""
 JOINING: Final = 1_000
-"""Participants that a newcomer allows for, as it has heard none."""
+"""Participants that a newcomer assumes, because it has heard none."""
 LONG_STAGE: Final = 2
 PROMPTS: Final = 5
 PROMPTS_EVERY_MS: Final = 3_000
-"""Syncs that others provoke, by saying that they lack something, are rationed."""
+"""Limit of the syncs that others provoke by lacking messages."""
 STRANGER_SHARE: Final = 2
-"""After an own sync the wait is longer: another participant is to speak next."""
+"""Factor for the wait after an own sync, so that another participant is next."""
 PATIENCE: Final = 10
-"""Requests of others in a row that put a sync off."""
+"""Requests of others in a row that delay a sync."""
 
 
 class AdaptiveSyncTimer(SyncTimer):
-    """The sync timer of a participant that tunes itself."""
+    """Sync timer of a self-tuning participant."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class AdaptiveSyncTimer(SyncTimer):
         self._prompts = Bucket(PROMPTS, PROMPTS_EVERY_MS)
 
     def restart(self, heard: SyncTrigger, now_ms: int) -> None:
-        """Wait anew after what was heard or said."""
+        """Start the wait again after a sent or received message."""
         if not self._interval_ms:
             return
         measured = self._observations.measured()
@@ -100,11 +101,12 @@ class AdaptiveSyncTimer(SyncTimer):
 
     @property
     def is_long(self) -> bool:
-        """True if news is some syncs ago, so that logs are worth to be compared."""
+        """True if several syncs passed since the last news, so that comparing logs is useful."""
         return self.stage >= LONG_STAGE
 
     def prompt(self, now_ms: int) -> None:
-        """A participant lacks what a sync of ours would name: speak soon, at the same stage."""
+        """Note that a participant lacks messages that a sync of ours would name. Speak soon, at the
+        same stage."""
         if not self._interval_ms or self.due_ms is None or not self._prompts.take(now_ms):
             return
         soon_ms = acknowledge_ms(self._observations.measured(), self._random())

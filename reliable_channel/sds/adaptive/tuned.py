@@ -1,4 +1,4 @@
-"""Collaborators of a self-tuning participant: those of LIP 109, each led by a `Tuner`."""
+"""Collaborators of a self-tuning participant: those of LIP 109, each controlled by a `Tuner`."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -24,7 +24,7 @@ from .tuner import Tuner
 
 
 class TunedState(ChannelState):
-    """The tables of a participant, and what was measured."""
+    """Tables of a participant, and its measurements."""
 
     tuner: Tuner
     frontier: CausalFrontier
@@ -53,7 +53,7 @@ class TunedState(ChannelState):
 
 
 class TunedDelivery(Delivery):
-    """Delivers messages, and notes which of them no message refers to."""
+    """Delivers messages, and notes messages without a reference."""
 
     def __init__(self, state: TunedState) -> None:
         super().__init__(state)
@@ -67,7 +67,7 @@ class TunedDelivery(Delivery):
 
 
 class TunedSender(Sender):
-    """Makes messages of a size, and for times, that fit what was measured."""
+    """Makes messages whose size and time fit the measurements."""
 
     is_tuned: ClassVar[bool] = True
 
@@ -76,7 +76,7 @@ class TunedSender(Sender):
         self._tuner, self._frontier = state.tuner, state.frontier
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
-        """Plan the copies of an own message that is out for the first time."""
+        """Plan the copies of an own message that was sent for the first time."""
         self._tuner.dispatched(message_id, now_ms)
         super().dispatched(message_id, now_ms, retrieval_hint)
 
@@ -112,7 +112,7 @@ class TunedSender(Sender):
 
 
 class TunedReceiver(Receiver):
-    """Measures what arrives, and acknowledges it by references."""
+    """Measures arriving messages, and acknowledges them by references."""
 
     def __init__(self, state: TunedState, delivery: Delivery, references: ReferenceSearch) -> None:
         super().__init__(state, delivery, references)
@@ -175,7 +175,7 @@ class TunedReceiver(Receiver):
 
 
 class TunedSweeps(Sweeps):
-    """The periodic duties, and copies of own messages."""
+    """Periodic duties, and copies of own messages."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class TunedSweeps(Sweeps):
         self._refers_first = state.refers_first
 
     def restored(self, tables: Tables, now_ms: int) -> None:
-        """Begin with the references from before a restart."""
+        """Restore the references from before a restart."""
         # What is missing or lost besides may be known through a sync alone, which is no reference:
         # once it is here, the next message has to refer to it.
         self._frontier.restore(tables.get(HEADS.name, ()))

@@ -1,7 +1,7 @@
-"""A channel that tunes itself: what was measured, put to use.
+"""Tuner of a channel, which applies the measurements.
 
-The core asks a `Tuner` where it would otherwise take an option: when to repeat, to ask, to answer
-and to speak. The law itself is `law.py`, pure functions; docs/decisions.md explains it.
+The core asks a `Tuner` instead of an option when to repeat, request, answer and speak. `law.py`
+contains the law as pure functions, and docs/decisions.md explains it.
 """
 
 from collections import OrderedDict
@@ -23,27 +23,27 @@ from .estimates import Observations
 from .sync_timer import AdaptiveSyncTimer
 
 REMEMBERED: Final = 2_000
-"""Messages of which it is remembered when they were on air."""
+"""Maximum number of messages whose last transmission time is remembered."""
 HOLD_DOWN_SCALES: Final = 1.5
-"""Of D: how long a message is not broadcast for others after it was on air."""
+"""Time after a transmission in which a message is not broadcast for others, in units of D."""
 LATE_SCALES: Final = 3.0
 LATE_SCALES_OF_PAIR: Final = 1.2
-"""Of D after the last copy: a message that comes again then is repeated by its sender, which
-lacks an acknowledgement."""
+"""Time after the last copy, in units of D. A message that then comes again is a repetition of its
+sender, which lacks an acknowledgement."""
 REQUESTED_SCALES: Final = 8
-"""Of D: how long a repetition counts as the answer to a request that was heard."""
+"""Time in which a repetition counts as the answer to a heard request, in units of D."""
 REQUESTS: Final = 8
 REQUESTS_EVERY_MS: Final = 2_000
-"""Syncs that are sent to ask for something are rationed: references may be false. A request that
-brings its message costs nothing."""
+"""Limit of syncs with requests, because references may be false. A request that brings its message
+costs nothing."""
 FOREIGN_MS: Final = 3_600_000
 FOREIGN_MESSAGES: Final = 120
-"""How long after the last message of another implementation messages are made for it, too: so long,
-and until so many were made, or syncs heard, as a clock may be set."""
+"""Time after the last message of another implementation in which messages also suit it. It ends
+only after the same number of messages or heard syncs, because a clock may be changed."""
 
 
 class Tuner:
-    """What one participant that tunes itself knows and plans."""
+    """Knowledge and plans of one self-tuning participant."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Tuner:
     def heard(
         self, message: Message, sent_at_ns: int | None, now_ms: int, participants: int
     ) -> None:
-        """A message of another participant came, for whichever time."""
+        """Note that a message of another participant came, for the first time or again."""
         self.observations.heard = participants
         if sent_at_ns is not None:
             self.observations.delays.add(now_ms - sent_at_ns // 1_000_000)
@@ -100,7 +100,7 @@ class Tuner:
     def arrived(
         self, message: Message, sent_at_ns: int | None, missing_for_ms: int | None, now_ms: int
     ) -> None:
-        """Content came for the first time."""
+        """Note that content came for the first time."""
         scale_ms = self.observations.delays.scale_ms
         is_late = missing_for_ms is not None and missing_for_ms > scale_ms / 2
         self.observations.losses.arrived(message, sent_at_ns, is_late=is_late)
@@ -110,7 +110,8 @@ class Tuner:
             self._requests.give_back(now_ms)
 
     def came_again(self, message_id: str, now_ms: int) -> bool:
-        """Content that is known came; return whether its sender wants an acknowledgement."""
+        """Note that known content came again. Return True if its sender wants an
+        acknowledgement."""
         self._on_air.note(message_id, now_ms)
         first_ms = self._first_heard.get(message_id)
         if first_ms is None:
@@ -123,14 +124,14 @@ class Tuner:
         return now_ms - first_ms > (self.observations.copies() - 1 + late_scales) * scale_ms
 
     def acknowledged(self, message_id: str, now_ms: int) -> None:
-        """Another participant has an own message."""
+        """Note that another participant has an own message."""
         if (dispatched_ms := self._dispatched.get(message_id)) is not None:
             self.observations.delays.add_round_trip(now_ms - dispatched_ms)
 
     # -- what is sent ------------------------------------------------------------------------------
 
     def wants_filter(self, now_ms: int) -> bool:
-        """Return True if the message that is made now carries a filter, in full size: where other
+        """Return True if the next message carries a filter in full size, because other
         implementations were heard."""
         foreign_ms = self._foreign_ms
         self._since_foreign += 1
@@ -141,7 +142,7 @@ class Tuner:
         return self._has_filters or is_recent
 
     def dispatched(self, message_id: str, now_ms: int) -> None:
-        """An own message is out: plan its copies, if this was the first time."""
+        """Note that an own message was sent. Plan its copies the first time."""
         self._on_air.note(message_id, now_ms)
         if self._dispatched.get(message_id) is not None:
             return
@@ -151,7 +152,7 @@ class Tuner:
             self._copies.add(message_id, now_ms + self._scale_ms)
 
     def take_copies(self, now_ms: int) -> Collection[str]:
-        """The own messages of which a copy is due."""
+        """Return own messages with a due copy."""
         due = self._copies.until(now_ms, len(self._copies))
         for message_id in due:
             self._copies.remove(message_id)
@@ -164,7 +165,7 @@ class Tuner:
         return due
 
     def retry_ms(self, message: Unacknowledged) -> int:
-        """The retry policy of a participant that tunes itself."""
+        """Return the next retry time, by the retry policy of a self-tuning participant."""
         observations = self.observations
         return law.retry_ms(
             *(observations.measured(), message.attempts),
@@ -183,23 +184,22 @@ class Tuner:
     # -- requests and answers ----------------------------------------------------------------------
 
     def request_pause_ms(self, now_ms: int) -> int:
-        """A sync is sent to ask for something; how long until the next one may be."""
+        """Note that a sync with requests is sent. Return the wait until the next one."""
         self._requests.take(now_ms)
         return max(self._scale_ms // 2, self._requests.wait_ms(now_ms))
 
     def asked(self, message_ids: Collection[str], now_ms: int) -> None:
-        """A message that asks for these is on its way."""
+        """Note that a message with these requests is on its way."""
         for message_id in message_ids:
             self._asked.note(message_id, now_ms)
 
     def is_on_air(self, message_id: str, now_ms: int) -> bool:
-        """Return True if a message was broadcast a moment ago, so that an answer would be too
-        much."""
+        """Return True if a message was broadcast a moment ago, so that an answer is unnecessary."""
         hold_ms = HOLD_DOWN_SCALES * self._scale_ms
         return self._on_air.is_within(message_id, hold_ms, now_ms)
 
     def answered(self, message_id: str, now_ms: int) -> None:
-        """A message was broadcast for others."""
+        """Note that a message was broadcast for others."""
         self._on_air.note(message_id, now_ms)
 
     def _t_req(
@@ -213,7 +213,7 @@ class Tuner:
         return self._family.t_req(participant_id, message_id, now_ms, bounded)
 
     def again_ms(self, attempts: int) -> int:
-        """How much later than the first request one is planned that was asked for before."""
+        """Return the extra delay of a request for a message that was requested before."""
         return law.request_again_ms(
             self.observations.measured(), attempts, self._options.repair.t_max_ms
         )
@@ -242,7 +242,7 @@ class Tuner:
 
 
 class Times:
-    """When something last was, by message; the oldest make room."""
+    """Time of the last occurrence by message. The oldest are evicted."""
 
     def __init__(self) -> None:
         self._times: OrderedDict[str, int] = OrderedDict()
@@ -254,10 +254,10 @@ class Times:
             self._times.popitem(last=False)
 
     def get(self, message_id: str) -> int | None:
-        """When it was, as far as is remembered."""
+        """Return the time of the last occurrence, if it is remembered."""
         return self._times.get(message_id)
 
     def is_within(self, message_id: str, span_ms: float, now_ms: int) -> bool:
-        """Return True if it was no longer ago than that."""
+        """Return True if the last occurrence is at most that long ago."""
         at_ms = self._times.get(message_id)
         return at_ms is not None and 0 <= now_ms - at_ms <= span_ms

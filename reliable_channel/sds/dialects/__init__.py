@@ -1,4 +1,4 @@
-"""Codecs, one a dialect: the only place that knows field numbers."""
+"""Codecs of the dialects. Only they know field numbers."""
 
 from .codec import Codec, CodecError
 from .nim import NimCodec

@@ -1,4 +1,4 @@
-"""What the codecs of all dialects share: their contract and their limits."""
+"""Common part of the codecs of all dialects: their interface and their limits."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -6,36 +6,37 @@ from typing import Final, Protocol
 from ..message import HistoryEntry, Message
 
 MAX_MESSAGE_BYTES: Final = 1024 * 1024
-"""A longer message is refused undecoded; Waku itself carries no more than 150 KiB."""
+"""Maximum length of a message. A longer one is refused without decoding. Waku carries at most 150
+KiB."""
 MAX_HISTORY_ENTRIES: Final = 10_000
-"""Two bytes on the wire are enough for an entry, so their number has a separate limit."""
+"""Maximum number of entries, because an entry needs only two bytes on the wire."""
 MAX_BUNDLED_MESSAGES: Final = 512
-"""Whole messages of one bundle; what follows them is not read."""
+"""Maximum number of messages in one bundle. Further ones are not read."""
 MAX_ID_BYTES: Final = 1024
 
 
 class CodecError(ValueError):
-    """Bytes that are no SDS message, or a message that cannot be written: the text says what and
-    why."""
+    """Bytes that are no SDS message, or a message that cannot be encoded. The text gives the
+    reason."""
 
 
 class Codec(Protocol):
-    """Encodes and decodes messages in one dialect. Stateless."""
+    """Stateless encoder and decoder of messages in one dialect."""
 
     def recognises(self, data: bytes) -> bool:
         """Return True if this looks like a message in this dialect and not in another one."""
         ...
 
     def decode(self, data: bytes) -> Message:
-        """Read one message.
+        """Decode one message.
 
         Raises:
-            CodecError: it is none, or a field is beyond its limit.
+            CodecError: it has another form, or a field is beyond its limit.
         """
         ...
 
     def encode(self, message: Message) -> bytes:
-        """Write one message.
+        """Encode one message.
 
         Raises:
             CodecError: the dialect cannot express it.
@@ -43,7 +44,7 @@ class Codec(Protocol):
         ...
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Write `message` with an already encoded causal history.
+        """Encode `message` with an already encoded causal history.
 
         Raises:
             CodecError: the dialect cannot express it.
@@ -51,22 +52,22 @@ class Codec(Protocol):
         ...
 
     def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
-        """Write one entry of a causal history, tag and length included."""
+        """Encode one entry of a causal history, tag and length included."""
         ...
 
 
 class KnownEntries(Protocol):
-    """Entries of causal histories whose encoded form is known (`causal_history.py`)."""
+    """Entries of causal histories with a known encoded form (`causal_history.py`)."""
 
     def common(self, data: bytes, start: int, end_of_first: int) -> tuple[Sequence[str], int]:
-        """The ids of the encoded entries from `start` on that are known, and where they end;
-        `end_of_first` is the end of the first entry."""
+        """Return the known ids of the encoded entries from `start` on, and the end of these
+        entries. `end_of_first` is the end of the first entry."""
         ...
 
 
 def check_counts(entries: int) -> None:
-    """Refuse too many entries of histories, or parts of a reconciliation, before anything is made
-    of them: half a million fit into a message of 1 MiB.
+    """Refuse too many history entries or reconciliation parts before they are decoded. Half a
+    million fit into a message of 1 MiB.
 
     Raises:
         CodecError: too many.
@@ -78,23 +79,23 @@ def check_counts(entries: int) -> None:
 
 
 class HasIds(Protocol):
-    """A message, decoded or not."""
+    """Message of any dialect, decoded or not."""
 
     @property
     def sender_id(self) -> str:
-        """Its sender."""
+        """Sender that the message names."""
 
     @property
     def message_id(self) -> str:
-        """Its own id."""
+        """Id that the message contains."""
 
     @property
     def channel_id(self) -> str:
-        """Where it belongs."""
+        """Channel that the message names."""
 
 
 def check_ids(message: HasIds) -> None:
-    """Refuse ids that are too long to work with.
+    """Refuse ids that are too long.
 
     Raises:
         CodecError: too long an id.

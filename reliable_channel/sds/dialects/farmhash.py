@@ -1,9 +1,8 @@
-"""FarmHash Fingerprint64: the string hash of Nim 2.2, which nim-sds makes its filters and timers
-with.
+"""FarmHash Fingerprint64: the string hash of Nim 2.2, used by nim-sds for filters and timers.
 
-Source: google/farmhash, `farmhashna::Hash64`; the names are those of the original. Written out here
-because the one package that has it comes without wheels for macOS and for Linux on ARM. An id of 64
-characters takes 3 microseconds, a longer one 8.
+Source: google/farmhash, `farmhashna::Hash64`, with the names of the original. It is written here
+because the one package with it has no wheels for macOS and for Linux on ARM. An id of 64 characters
+takes 3 microseconds, a longer one 8.
 """
 
 from struct import unpack_from
@@ -16,7 +15,7 @@ _K2: Final = 0x9AE16A3B2F90404F
 
 
 def fingerprint64(data: bytes) -> int:
-    """The unsigned 64-bit fingerprint of `data`."""
+    """Return the unsigned 64-bit fingerprint of `data`."""
     length = len(data)
     if length <= 16:
         return _hash_up_to_16(data, length)

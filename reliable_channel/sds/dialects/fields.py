@@ -1,6 +1,7 @@
-"""Protobuf fields read without a schema: which dialect a message is in, and fields of number 0.
+"""Protobuf fields read without a schema, to find the dialect of a message and to skip fields of
+number 0.
 
-Each walk has a limit of fields, as it is Python.
+Each loop over fields has a limit, because Python is slow.
 """
 
 from collections.abc import Collection, Iterator
@@ -35,8 +36,8 @@ class _Field(NamedTuple):
 
 
 def field_2_is_varint(data: bytes) -> bool:
-    """Return True if the first field 2 of a protobuf message is a number: the Lamport timestamp of
-    nim-sds, which always writes it, where the specification has the message id, a string."""
+    """Return True if the first field 2 of a protobuf message is a number. nim-sds always writes its
+    Lamport timestamp there, and the specification has the message id, a string."""
     try:
         # As good as always it comes right after a short field 1.
         if data[0] == 0x0A and data[1] < 0x80 and (tag := data[2 + data[1]]) in (0x10, 0x12):
@@ -47,8 +48,8 @@ def field_2_is_varint(data: bytes) -> bool:
 
 
 def first_field(data: bytes, tag: int) -> tuple[int, int] | None:
-    """Where the first length-delimited field with a tag of one byte starts and ends; None where
-    there is none, or anything but numbers and such fields with short tags comes before it."""
+    """Return start and end of the first length-delimited field with a tag of one byte. Return None
+    without such a field, or if other fields than numbers come first."""
     at = 0
     try:
         for _ in range(_MAX_SNIFFED_FIELDS):
@@ -68,8 +69,8 @@ def first_field(data: bytes, tag: int) -> tuple[int, int] | None:
 
 
 def leading_values(data: bytes, tag: int, most: int) -> tuple[bytes, ...]:
-    """The values of the length-delimited fields with a tag of one byte that the data begin with,
-    as far as they are whole, and at most so many."""
+    """Return the values of the leading length-delimited fields with a tag of one byte. Stop at an
+    incomplete one, and at a limit."""
     values, at = list[bytes](), 0
     try:
         while len(values) < most and data[at] == tag:
@@ -102,9 +103,10 @@ def parsed(kind: type[_M], data: bytes, nested: Collection[int] = ()) -> _M:
 
 
 def without_field_0(data: bytes, nested: Collection[int]) -> bytes:
-    """The message without its fields of number 0, which protobuf forbids and nim-sds skips.
+    """Return the message without its fields of number 0. Protobuf forbids them, and nim-sds skips
+    them.
 
-    The messages in the fields `nested` lose theirs too.
+    They are also removed from the messages in the fields `nested`.
 
     Raises:
         IndexError: the data end within a field, have a group, or have too many fields.

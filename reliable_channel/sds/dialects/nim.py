@@ -1,11 +1,11 @@
-"""The wire format of nim-sds (0.3.0, logos-messaging/nim-sds): the specification's fields under
-other numbers.
+"""Wire format of nim-sds (0.3.0, logos-messaging/nim-sds): the specification's fields under other
+numbers.
 
-What nim-sds does otherwise, and this codec hides: Lamport timestamps are seconds on the wire and
-milliseconds in a `Message`; message id, Lamport timestamp, channel id, content and bloom filter are
-written even when empty and, but for the filter, required; an empty field means an absent one, so a
-sync message is one with empty content; ids may be any bytes; there are no ephemeral messages;
-fields of number 0, which protobuf forbids, are skipped.
+This codec hides the differences of nim-sds. Lamport timestamps are seconds on the wire and
+milliseconds in a `Message`. Message id, Lamport timestamp, channel id, content and bloom filter are
+written even if they are empty. All but the filter are required. An empty field means an absent one,
+so a sync message has empty content. Ids may be any bytes. There are no ephemeral messages. Fields
+of number 0, which protobuf forbids, are skipped.
 """
 
 from collections.abc import Iterable
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 MAX_CONTENT_BYTES: Final = 1024 * 1024
-"""nim-sds refuses to send more; that it refuses to receive more is not known."""
+"""Maximum content length of a sent message in nim-sds. A limit for received ones is not known."""
 MAX_NIM_MESSAGE_BYTES: Final = 2 * MAX_CONTENT_BYTES
-"""A longer message is refused undecoded: room for the most content and for all that goes with
-it."""
+"""Maximum length of a message, which covers the largest content and all other fields. A longer
+message is refused without decoding."""
 MAX_LAMPORT_S: Final = 2**63 - 1
-"""nim-sds reads a signed number: one more on the wire ends the process of every peer."""
+"""Maximum timestamp, because nim-sds reads a signed number. A larger one ends the process of every
+peer."""
 
 _REQUIRED: Final = ("message_id", "lamport_timestamp", "channel_id", "content")
 _ENTRIES: Final = (
@@ -38,14 +39,14 @@ _ENTRIES: Final = (
 
 
 class NimCodec:
-    """Encodes and decodes messages in the `nim` dialect. Stateless."""
+    """Stateless encoder and decoder of messages in the `nim` dialect."""
 
     def recognises(self, data: bytes) -> bool:
         """Return True if field 2 is a number."""
         return field_2_is_varint(data)
 
     def decode(self, data: bytes) -> Message:
-        """Read one message.
+        """Decode one message.
 
         Raises:
             CodecError: not protobuf, a required field is absent, a Lamport timestamp of 2^63 or
@@ -63,7 +64,7 @@ class NimCodec:
         return message
 
     def encode(self, message: Message) -> bytes:
-        """Write one message; the fields stand in ascending order, as nim-sds writes them.
+        """Encode one message. The fields are in ascending order, as in nim-sds.
 
         Raises:
             CodecError: an ephemeral message, or a Lamport timestamp other than a whole second from
@@ -74,7 +75,7 @@ class NimCodec:
         return self.assemble(message, causal_history.SerializeToString())
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Write `message` with an already encoded causal history.
+        """Encode `message` with an already encoded causal history.
 
         Raises:
             CodecError: an ephemeral message, or a Lamport timestamp other than a whole second from
@@ -95,7 +96,7 @@ class NimCodec:
         return head.SerializeToString() + causal_history + tail.SerializeToString()
 
     def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
-        """Write one entry of a causal history, tag and length included."""
+        """Encode one entry of a causal history, tag and length included."""
         message = nim_sds_pb2.Message()
         _fill(message.causal_history, (entry,))
         return message.SerializeToString()

@@ -1,7 +1,8 @@
-"""The bloom filter of nim-sds: a protobuf message that contains its size.
+"""Bloom filter of nim-sds: a protobuf message that contains its size.
 
-Bits lie as in js-waku's, but for little-endian words, and follow from another hash. nim-sds makes a
-larger filter when its first one overflows, so a reader takes the size from the filter.
+Bits have the same places as in js-waku, but in little-endian words, and come from another hash.
+nim-sds makes a larger filter when its first one overflows, so a reader takes the size from the
+filter.
 """
 
 from typing import Final
@@ -15,20 +16,21 @@ from .fields import parsed
 from .nim_strings import magnitude, string_hash
 
 MAX_HASH_COUNT: Final = 64
-"""An error rate of 10^-12 takes 40; a filter that asks for more is there to make work."""
+"""Maximum number of hashes. An error rate of 10^-12 needs 40, and a filter with more only causes
+work."""
 
 
 class NimBloomForm:
-    """nim-sds' filters: little-endian words with their parameters."""
+    """Filters of nim-sds: little-endian words with their parameters."""
 
     byte_flip = 0
 
     def hash_pair(self, message_id: str) -> HashPair:
-        """FarmHash, 64 bits."""
+        """Return FarmHash values of 64 bits."""
         return magnitude(string_hash(message_id)), magnitude(string_hash(message_id + " b"))
 
     def write(self, parameters: BloomParameters, words: bytes) -> bytes:
-        """The words and the parameters."""
+        """Encode the words and the parameters."""
         return nim_sds_pb2.BloomFilter(
             words=words,
             capacity=parameters.capacity,
@@ -38,7 +40,7 @@ class NimBloomForm:
         ).SerializeToString()
 
     def read(self, field: bytes, parameters: BloomParameters) -> tuple[BloomLayout, bytes]:
-        """The words and their layout, as the filter itself says.
+        """Return the words and the layout that the filter contains.
 
         Raises:
             BloomFilterError: not protobuf, a field is absent, or sizes that do not fit each other.

@@ -1,17 +1,17 @@
-"""Where a signature stands in an encoded message of any dialect: last, as a field that peers that
-do not know its number skip. So what it covers is simply all that stands before it."""
+"""Place of a signature in an encoded message of any dialect. It is the last field, which other
+peers skip, and covers everything before it."""
 
 from . import sds_pb2
 
 
 def with_signature(data: bytes, signature: bytes) -> bytes:
-    """An encoded message without a signature, with one behind it."""
+    """Return an encoded message with a signature at its end."""
     return data + _field(signature)
 
 
 def signed_part(data: bytes, signature: bytes) -> bytes | None:
-    """What stands before the signature that was decoded from `data`; None where it is not the last
-    field, and so does not cover all."""
+    """Return the signed part of `data`, before the decoded signature. Return None if the signature
+    is not the last field and so does not cover everything."""
     field = _field(signature)
     return data[: -len(field)] if data.endswith(field) else None
 

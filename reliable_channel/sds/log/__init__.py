@@ -1,1 +1,1 @@
-"""The local log (LIP 109, Participant state): its entries, its archive, and its root hash."""
+"""Local log (LIP 109, Participant state): its entries, its archive, and its root hash."""

@@ -1,8 +1,8 @@
-"""The part of a long log that is not kept in memory.
+"""Part of a long log that is not kept in memory.
 
-The core needs three things of it: whether an id is known, an entry by its id, and how many entries
-stand before a given place. The last is answered from counts of blocks, which are kept here, so that
-a message that lands deep in a log of millions costs no more than one that lands near its end.
+The core asks it three questions: is an id known, what is the entry of an id, and how many entries
+are before a place. Counts of blocks answer the last one. A message deep in a log of millions
+therefore costs no more than one near its end.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ from ..changes import LogKey, Recorder, Row, typed_table
 from .entry import LogEntry
 
 BLOCK_ENTRIES: Final = 4_096
-"""Entries that are counted together, and trimmed together."""
+"""Number of entries that are counted and trimmed together."""
 
 
 class _BlockRow(NamedTuple):
@@ -29,19 +29,19 @@ LOG_BLOCKS: Final = typed_table("log_blocks", _BlockRow)
 
 
 class LogArchive(Protocol):
-    """Where older entries are. What was recorded is found from the next call on, written or not."""
+    """Source of older entries. Recorded entries are found from the next call on, written or not."""
 
     def get(self, message_id: str) -> LogEntry | None:
-        """The entry of an id, or None."""
+        """Return the entry of an id, or None."""
         ...
 
     def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
-        """The entries from `start` (the oldest where None) up to and without `end`, in log
-        order."""
+        """Return the entries from `start` (the oldest if None) up to but not including `end`, in
+        log order."""
         ...
 
     def count(self, start: LogKey | None, end: LogKey) -> int:
-        """How many these are."""
+        """Return the number of these entries."""
         ...
 
 
@@ -71,7 +71,7 @@ class _Block:
 
 
 class ArchiveBlocks:
-    """How many archived entries stand where, and how much content they have."""
+    """Number and content size of archived entries by block."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.total = 0
@@ -81,7 +81,7 @@ class ArchiveBlocks:
         self._first_number = 0
 
     def append(self, entry: LogEntry) -> None:
-        """An entry was moved here that stands after all others."""
+        """Note that an entry was moved here that is newer than all others."""
         if not self._blocks or self._blocks[-1].entries >= BLOCK_ENTRIES:
             if self._blocks:
                 self._record(len(self._blocks) - 1)
@@ -89,7 +89,8 @@ class ArchiveBlocks:
         self._change(len(self._blocks) - 1, 1, len(entry.content))
 
     def insert(self, entry: LogEntry, archive: LogArchive) -> int:
-        """An entry came that stands among those here; return how many stand before it."""
+        """Note an entry that belongs among the archived ones. Return how many entries are before
+        it."""
         number = self._number(entry.key)
         block = self._blocks[number]
         block.start = min(block.start, entry.key)
@@ -101,15 +102,14 @@ class ArchiveBlocks:
         return before
 
     def remove(self, entry: LogEntry) -> None:
-        """An entry was taken out."""
+        """Note that an entry was removed."""
         number = self._number(entry.key)
         self._change(number, -1, -len(entry.content))
         self._record(number)
 
     def trim(self, count: int, size_bytes: int) -> LogKey | None:
-        """Let go of whole blocks, the oldest first: those of at most `count` entries together, and
-        as many as it takes to make room for `size_bytes`. Return where what is left begins, or None
-        where nothing was let go."""
+        """Remove whole blocks, oldest first, of at most `count` entries together, until
+        `size_bytes` are free. Return the start of the rest, or None if nothing was removed."""
         gone = 0
         while gone < len(self._blocks) - 1 and (
             self._blocks[gone].entries <= count or size_bytes > 0
@@ -127,12 +127,12 @@ class ArchiveBlocks:
         return self._blocks[0].start
 
     def older_than(self, lamport_timestamp: int) -> int:
-        """How many entries stand in blocks in which all are older."""
+        """Return how many entries are in blocks in which all are older."""
         number = bisect_right(self._blocks, (lamport_timestamp, ""), key=_start)
         return sum(block.entries for block in self._blocks[: max(0, number - 1)])
 
     def restore(self, rows: list[Row], archive: LogArchive, end: LogKey) -> None:
-        """Take the full blocks from before a restart, and look at what came after them, up to
+        """Restore the full blocks from before a restart, and read the entries after them, up to
         `end`."""
         for number, lamport_timestamp, message_id, entries, content_bytes in sorted(
             LOG_BLOCKS.read(rows)

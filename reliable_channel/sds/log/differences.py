@@ -1,11 +1,11 @@
-"""A message as the difference from the one that its sender sent before.
+"""Encoding of a message as the difference from the previous message of its sender.
 
-Of the 40 kB that a message has by default the one before has nearly all: its causal history loses
-entries at its start and gets some at its end, and its bloom filter gets some more bits. What is
-left is some 500 bytes.
+A message has 40 kB by default, and nearly all of it was in the previous one. Its causal history
+loses entries at its start and gets some at its end. Its bloom filter gets some more bits. About 500
+bytes remain.
 
-A difference is a sequence of pieces: `=`, a length and these bytes; `@`, start and length of a
-piece of the base; `^`, the same with some bytes changed: how many, their places and their values.
+A difference is a sequence of pieces. `=` has a length and these bytes. `@` has start and length of
+a piece of the base. `^` has the same with some changed bytes: their number, places and values.
 Numbers have 4 bytes.
 """
 
@@ -20,27 +20,27 @@ _ANCHOR_BYTES: Final = 64
 
 
 class Assembled(NamedTuple):
-    """A message, and the parts of it that resemble those of the one before."""
+    """Message with the parts that resemble those of the previous one."""
 
     data: bytes
     history: bytes
     bloom_filter: bytes
     changed: Collection[int] | None = ()
-    """Places in the filter that may have changed since the message before; None where they are not
-    known."""
+    """Places in the filter that may have changed since the previous message. None if they are
+    unknown."""
 
 
 class Base(NamedTuple):
-    """A message that the next one may be a difference from."""
+    """Base of the difference of the next message."""
 
     data: bytes
     history: tuple[int, int]
-    """Where it starts and ends, as the filter."""
+    """Start and end of the causal history, as for the filter."""
     bloom_filter: tuple[int, int]
 
 
 def base_of(message: Assembled) -> Base | None:
-    """A message as a base, or None where its parts are not found in it."""
+    """Return a message as a base, or None if its parts are not found in it."""
     data, history, words, _ = message
     start = data.find(history[:_ANCHOR_BYTES])
     end = start + len(history)
@@ -53,8 +53,8 @@ def base_of(message: Assembled) -> Base | None:
 
 
 def difference(base: Base, message: Base, changed: Collection[int]) -> bytes | None:
-    """A message as a difference, or None where it is none to speak of. `changed` are the places in
-    the filter that may differ: none where neither message has one."""
+    """Return a message as a difference, or None if that saves little. `changed` are the places in
+    the filter that may differ, or nothing if no message has a filter."""
     data, (base_start, base_end), (start, end) = message.data, base.history, message.history
     filter_start, filter_end = message.bloom_filter
     base_filter_start, base_filter_end = base.bloom_filter
@@ -77,7 +77,7 @@ def difference(base: Base, message: Base, changed: Collection[int]) -> bytes | N
 
 
 def restored(base: bytes, difference: bytes) -> bytes:
-    """The message, from its base and the difference."""
+    """Return the message of its base and the difference."""
     pieces: list[bytes | bytearray] = []
     at = 0
     while at < len(difference):

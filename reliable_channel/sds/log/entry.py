@@ -6,11 +6,11 @@ from typing import Final
 from ..changes import LogKey, LogRow
 
 SHOWN_BYTES: Final = 60
-"""Of the content, in `repr`."""
+"""Characters of the content in `repr`."""
 
 
 class LogEntry:
-    """A message that was sent here or delivered here."""
+    """Own message, or delivered message of another participant."""
 
     __slots__ = ("content", "key", "lamport_timestamp", "message_id", "retrieval_hint", "sender_id")
 
@@ -32,7 +32,7 @@ class LogEntry:
 
     @property
     def row(self) -> LogRow:
-        """What a restart needs of it."""
+        """Return the values that a restart needs."""
         return (
             self.message_id,
             self.sender_id,

@@ -1,7 +1,7 @@
-"""How the state has messages as they were on the wire: own ones as differences, in groups.
+"""Wire messages in the state: own ones as differences, in groups.
 
-Each message of a group but the first is written as the difference from the one before, so that a
-group leaves the state as a whole, when its last message has left the cache.
+Each message of a group except the first is written as the difference from the previous one. A group
+therefore leaves the state as a whole, when its last message has left the cache.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -28,11 +28,12 @@ class _DifferenceRow(NamedTuple):
 
 REPAIR_CACHE: Final = typed_table("repair_cache", _WholeRow)
 DIFFERENCES: Final = typed_table("repair_cache_differences", _DifferenceRow)
-"""`base` is the number of the message before."""
+"""Row of a message. `base` is the number of the previous message."""
 MAX_GROUP: Final = 64
-"""Messages of one group: the first one is 40 kB by default, which no other one may need longer."""
+"""Messages in one group. Its first message has 40 kB by default, and may be needed for longer than
+itself."""
 SMALL_BYTES: Final = 2_048
-"""A message up to this size is written whole."""
+"""Maximum size of a message that is written whole."""
 
 
 _Group = dict[str, bool]
@@ -40,7 +41,7 @@ _Group = dict[str, bool]
 
 
 class KeptMessages:
-    """The rows of the messages in a repair cache that outlive a restart."""
+    """Rows of the messages in a repair cache that survive a restart."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -51,7 +52,7 @@ class KeptMessages:
         """What the next own message may be a difference from."""
 
     def put(self, message_id: str, data: bytes, own: Assembled | None) -> None:
-        """Write a message; `own` has the parts of one that this participant made."""
+        """Write a message. `own` has the parts of a message that this participant made."""
         self._number += 1
         if own is not None and len(data) > SMALL_BYTES and (base := base_of(own)):
             newest, self._newest = self._newest, (message_id, base)
@@ -64,14 +65,14 @@ class KeptMessages:
         self._put_whole(message_id, self._number, data)
 
     def evicted(self, message_id: str) -> None:
-        """The oldest message had to leave the cache."""
+        """Note that the oldest message was evicted from the cache."""
         if (group := self._groups.get(message_id)) is not None:
             group[message_id] = False
             if not any(group.values()):
                 self._delete(list(group))
 
     def remove(self, message_id: str, messages: Mapping[str, bytes]) -> None:
-        """Delete a message; `messages` are those in the cache."""
+        """Delete a message. `messages` are those in the cache."""
         group = self._groups.get(message_id, {})
         if message_id not in group:
             return
@@ -87,7 +88,7 @@ class KeptMessages:
             self._delete(list(group))
 
     def restore(self, whole: Iterable[Row], differences: Iterable[Row]) -> dict[str, bytes]:
-        """Begin with what was written before a restart; return the messages, the oldest first."""
+        """Restore the rows from before a restart. Return the messages, oldest first."""
         messages: dict[str, bytes] = {}
         by_number: dict[int, tuple[str, _Group]] = {}
         rows = [_DifferenceRow(*row[:2], None, row.data) for row in REPAIR_CACHE.read(whole)]

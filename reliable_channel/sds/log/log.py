@@ -1,9 +1,9 @@
-"""The local log of a channel: messages ordered by Lamport timestamp, then message id by bytes.
+"""Local log of a channel: messages ordered by Lamport timestamp, then message id by bytes.
 
-LIP 109, Deliver Message and Resolve Conflicts. Order is data here: a message may land in the
-middle, and all participants that know the same messages have the same log, byte for byte.
+LIP 109, Deliver Message and Resolve Conflicts. A new message may belong in the middle. All
+participants that know the same messages have the same log, byte for byte.
 
-Where there is an archive, memory holds the newest entries alone, the window, and the archive all.
+With an archive, memory contains only the newest entries, the window, and the archive contains all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,18 +22,17 @@ from .entry import LogEntry
 from .root import LOG_SUMS, SUMMED_FROM, LogSums
 
 EVICTED_IDS: Final = 10_000
-"""Evicted ids that are remembered, so that nothing waits for a message that was here: as many as
-one message may refer to."""
+"""Number of remembered evicted ids, so that no message waits for an evicted one. It is the number
+that one message may refer to."""
 WINDOW_BYTES: Final = 64 * 1024 * 1024
-"""Of content that stays in memory where there is an archive."""
+"""Bytes of content that stay in memory if there is an archive."""
 BEFORE_ALL: Final[LogKey] = (-1, "")
-"""Before all others."""
+"""Key before all other keys."""
 EVICTED: Final = Table("evicted_ids", (("message_id", "TEXT"),))
 
 
 class MessageLog:
-    """An ordered index over log entries; every operation costs at most the logarithm of the
-    length."""
+    """Ordered index over log entries. Every operation costs at most the logarithm of the length."""
 
     def __init__(
         self,
@@ -86,15 +85,14 @@ class MessageLog:
             yield entries[message_id]
 
     def get(self, message_id: str) -> LogEntry | None:
-        """The entry of an id, or None."""
+        """Return the entry of an id, or None."""
         entry = self.entries.get(message_id)
         if entry is None and self._blocks.total:
             entry = self._archive.get(message_id)
         return entry
 
     def insert(self, entry: LogEntry) -> int:
-        """Put an entry in its place and return its position, counted from the oldest entry that is
-        kept."""
+        """Insert an entry. Return its position, counted from the oldest kept entry."""
         order, blocks, key = self._order, self._blocks, entry.key
         if self._recorder.records:
             self._recorder.log(entry.row)
@@ -114,12 +112,12 @@ class MessageLog:
         return max(0, position - (self.evicted - evicted))
 
     def position(self, entry: LogEntry) -> int:
-        """Where an entry that is in memory stands, counted from the oldest entry that is kept."""
+        """Return the position of an entry in memory, counted from the oldest kept entry."""
         place: int = self._order.bisect_left(entry.key)
         return self._blocks.total + place
 
     def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> bool:
-        """Note how others may retrieve a message; return whether that was not known yet."""
+        """Note how others may retrieve a message. Return True if that was not known yet."""
         entry = self.get(message_id)
         if entry is None or entry.retrieval_hint is not None:
             return False
@@ -130,7 +128,7 @@ class MessageLog:
         return True
 
     def remove(self, message_id: str) -> LogEntry:
-        """Take out an entry that turned out to be forged."""
+        """Remove an entry that turned out to be forged."""
         entry = self.entries.pop(message_id, None)
         if entry is not None:
             self.size_bytes -= len(entry.content)
@@ -145,12 +143,12 @@ class MessageLog:
         return entry
 
     def is_below_horizon(self, lamport_timestamp: int, message_id: str) -> bool:
-        """Return True if a message is older than what the log has already let go."""
+        """Return True if a message is older than the evicted part of the log."""
         return self.horizon is not None and (lamport_timestamp, message_id) <= self.horizon
 
     @property
     def is_archived(self) -> bool:
-        """True if an archive has entries as well, among them what was written and is withdrawn."""
+        """True if an archive also has entries. They include written entries that are withdrawn."""
         return self._archive is not NO_ARCHIVE
 
     def was_evicted(self, message_id: str) -> bool:
@@ -164,7 +162,7 @@ class MessageLog:
         return self._blocks.total > 0 and self._archive.get(message_id) is not None
 
     def forget_before(self, lamport_timestamp: int) -> None:
-        """Let go of what is older, in an archive by whole blocks."""
+        """Evict older entries, in an archive by whole blocks."""
         order, blocks = self._order, self._blocks
         if blocks.total:
             self._trim(blocks.older_than(lamport_timestamp), 0)
@@ -172,31 +170,32 @@ class MessageLog:
             self._evict_oldest()
 
     def last(self, count: int) -> list[LogEntry]:
-        """The newest `count` entries, oldest first."""
+        """Return the newest `count` entries, oldest first."""
         if count > len(self._order) and self._blocks.total:
             return list(islice(self, max(0, len(self) - count), None))
         entries = self.entries
         return [entries[message_id] for _, message_id in self._order[-count:]] if count else []
 
     def since(self, key: LogKey, most: int) -> list[LogEntry]:
-        """The entries in memory from a place on, oldest first, `most` at most."""
+        """Return at most `most` entries in memory from a place on, oldest first."""
         entries, order = self.entries, self._order
         if most and entries and order[-1] == key:  # nearly always it is the newest one that changed
             return [entries[key[1]]]
         return [entries[message_id] for _, message_id in islice(order.irange(key), most)]
 
     def keys_between(self, start_ms: int, end_ms: int) -> Iterator[LogKey]:
-        """The keys from one Lamport timestamp up to and without another one, in log order."""
+        """Return the keys from one Lamport timestamp up to but not including another one, in log
+        order."""
         if self._blocks.total:
             until = min((end_ms, ""), self._order[0])
             yield from (entry.key for entry in self._archive.entries((start_ms, ""), until))
         yield from self._order.irange((start_ms, ""), (end_ms, ""), (True, False))
 
     def digest(self) -> str:
-        """Hex sha256 over Lamport timestamp, ids and content of all entries, in log order.
+        """Return the hex sha256 over Lamport timestamp, ids and content of all entries, in log
+        order.
 
-        Each field is preceded by its length, so that no two logs share a digest by the way they are
-        cut.
+        Each field follows its length, so that two different logs cannot have the same bytes.
         """
         total = sha256()
         for entry in self:
@@ -213,7 +212,7 @@ class MessageLog:
     def restore(
         self, newest: list[LogEntry], blocks: list[Row], evicted: list[Row], horizon: LogKey | None
     ) -> None:
-        """Begin as before a restart, with the newest entries, oldest first."""
+        """Restore the log from before a restart with the newest entries, oldest first."""
         newest = newest[-self._window :]
         self.entries = {entry.message_id: entry for entry in newest}
         self.touched = self.watched_from = BEFORE_ALL
@@ -225,8 +224,8 @@ class MessageLog:
             self._blocks.restore(blocks, self._archive, newest[0].key)
 
     def restore_from(self, tables: Tables, newest: Sequence[LogEntry]) -> None:
-        """Begin as before a restart, with what a recorder was given and the newest entries, oldest
-        first."""
+        """Restore the log from before a restart with the recorded changes and the newest entries,
+        oldest first."""
         values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
         lamport_timestamp = values.get("horizon_lamport_timestamp")
         message_id = values.get("horizon_message_id")

@@ -1,11 +1,11 @@
-"""The root of a log: count and fingerprint of a range of it, to compare logs by.
+"""Root of a log: count and fingerprint of a range of the log, for comparing logs.
 
-A reference reaches back only as far as the newest messages, so a participant that lacks an older
-one cannot know it by reference. Equal roots mean equal logs in the range; others do not.
+References reach back only to the newest messages, so a participant cannot learn of an older missing
+message by reference. Equal roots mean equal logs in the range.
 
-A fingerprint is a sum of hashes, not their XOR, which linear algebra forges. Sums are kept for each
-second of Lamport time, so that a root costs no look at single messages, and a new message one
-addition and one row of the state: a restart reads no messages to have them again.
+A fingerprint is a sum of hashes, not their XOR, which linear algebra can forge. Sums are kept for
+each second of Lamport time. A root therefore reads no single message. A new message costs one
+addition and one row of the state, and a restart reads no messages.
 """
 
 from bisect import bisect_left, insort
@@ -19,11 +19,12 @@ from ..changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, typed_table
 
 SECOND_MS: Final = 1_000
 MAX_SECONDS: Final = 5_000
-"""Seconds with messages that sums are kept for; of more, the oldest tenth is compared no more."""
+"""Maximum number of seconds with messages and a sum. Beyond it, the oldest tenth is not compared
+any more."""
 FINGERPRINT_BYTES: Final = 16
 SHORT_BYTES: Final = 8
-"""Of the hash of a message, in lists. Two messages made to have equal ones are
-not repaired in this way, and nothing else happens."""
+"""Bytes of a message hash in lists. If two messages were made with equal hashes, they are not
+repaired in this way, without other harm."""
 _SUM_BYTES: Final = 32
 _MODULUS: Final = 1 << 8 * _SUM_BYTES
 
@@ -36,7 +37,7 @@ class _SumRow(NamedTuple):
 
 LOG_SUMS: Final = typed_table("log_sums", _SumRow)
 SUMMED_FROM: Final = "summed_from"
-"""The row of `CHANNEL` with the second from which on all messages are counted."""
+"""Row of `CHANNEL` with the second from which all messages are counted."""
 
 _Sum = tuple[int, int]
 """How many messages, and the sum of their hashes."""
@@ -44,13 +45,14 @@ _NOTHING: Final = (0, 0)
 
 
 def key_hash(key: LogKey) -> bytes:
-    """The hash of a message that fingerprints and lists are made of."""
+    """Return the hash of a message for fingerprints and lists."""
     return sha256(f"{key[0]} {key[1]}".encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class LogRoot:
-    """What stands in a log from second `start` up to and without second `end` of Lamport time."""
+    """Contents of a log from second `start` up to but not including second `end` of Lamport
+    time."""
 
     start: int
     end: int
@@ -60,7 +62,7 @@ class LogRoot:
 
 @dataclass(frozen=True, slots=True)
 class ListedIds:
-    """The messages of a range, by the first bytes of their hashes."""
+    """Messages of a range, by the first bytes of their hashes."""
 
     start: int
     end: int
@@ -73,18 +75,18 @@ class ListedIds:
 
 @dataclass(frozen=True, slots=True)
 class Reconciling:
-    """The part of a sync message that reconciles logs."""
+    """Part of a sync message that reconciles logs."""
 
     roots: tuple[LogRoot, ...] = ()
     lists: tuple[ListedIds, ...] = ()
     bundle: tuple[bytes, ...] = ()
     """Whole messages, as they were first broadcast."""
     packed: bytes = b""
-    """The same, compressed."""
+    """Whole messages in compressed form."""
 
 
 class LogSums:
-    """The sums of one log."""
+    """Sums of hashes of one log."""
 
     def __init__(self, recorder: Recorder = NO_RECORDER) -> None:
         self._recorder = recorder
@@ -100,7 +102,7 @@ class LogSums:
         """Of the first 0, 1, 2, … seconds together, as far as they were needed and still hold."""
 
     def change(self, key: LogKey, sign: int) -> None:
-        """A message entered the log (1), or was taken out (-1)."""
+        """Note that a message entered the log (1), or was removed (-1)."""
         self.changes += 1
         second = key[0] // SECOND_MS
         if second < self.start:
@@ -119,7 +121,7 @@ class LogSums:
             self.forget_until(self._seconds[self.max_seconds // 10] * SECOND_MS)
 
     def forget_until(self, lamport_timestamp: int) -> None:
-        """A message with this timestamp, and older ones, are in the log no more, or not counted."""
+        """Note that messages up to this timestamp left the log, or are not counted."""
         start = lamport_timestamp // SECOND_MS + 1
         if start <= self.start:
             return
@@ -133,14 +135,14 @@ class LogSums:
         self._before = [_NOTHING]
 
     def restore(self, rows: Sequence[Row], start: int) -> None:
-        """Begin with the sums from before a restart, of the messages from second `start` on."""
+        """Restore the sums from before a restart, of the messages from second `start` on."""
         self.start = start
         for second, count, hashes in LOG_SUMS.read(rows):
             self._sums[second] = count, int.from_bytes(hashes)
         self._seconds = sorted(self._sums)
 
     def root(self, start: int, end: int) -> LogRoot:
-        """The root of a range; `start` must not lie before that of the sums."""
+        """Return the root of a range. `start` must not be before the start of the sums."""
         before, first, last = self._before, self._place(start), self._place(max(start, end))
         self._sum_up_to(last)
         count = before[last][0] - before[first][0]
@@ -149,7 +151,7 @@ class LogSums:
         return LogRoot(start, end, count, digest[:FINGERPRINT_BYTES])
 
     def split(self, start: int, end: int, parts: int) -> list[tuple[int, int]]:
-        """Cut a range into at most so many parts with about as many messages each."""
+        """Divide a range into a limited number of parts with about the same number of messages."""
         first, last = self._place(start), self._place(end)
         self._sum_up_to(last)
         before = self._before

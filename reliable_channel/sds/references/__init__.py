@@ -1,1 +1,1 @@
-"""Causal history: the references to send, and the messages that wait for unknown ones."""
+"""Causal history: references to send, and messages that wait for unknown references."""

@@ -1,4 +1,4 @@
-"""The causal history that a message carries: the last entries of the log, encoded once each."""
+"""Causal history of a message: the last entries of the log, each encoded once."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -11,15 +11,16 @@ from ..log.log import BEFORE_ALL, MessageLog
 from ..message import HistoryEntry
 
 SPARE: Final = 100
-"""Entries that are kept beyond those of an own message: others refer to a little more."""
+"""Entries that are kept besides those of an own message, because other logs reach back slightly
+further."""
 
 
 class CausalTail:
-    """The newest entries of the log in their encoded form.
+    """Newest entries of the log in their encoded form.
 
     A message with 200 entries costs one copy to send. Participants have the same log, so the
-    history of a received message is nearly always a part of these bytes: then its ids are known
-    without decoding it.
+    history of a received message is nearly always part of these bytes. Its ids are then known
+    without decoding.
     """
 
     def __init__(
@@ -40,11 +41,11 @@ class CausalTail:
         self._bytes = bytearray()
 
     def encoded(self, *, is_sync: bool = False) -> bytes:
-        """What the next message refers to, the last `size` entries of the log, oldest first, as
-        the bytes of a causal history field.
+        """Return the references of the next message as the bytes of a causal history field: the
+        last `size` entries of the log, oldest first.
 
-        The oldest are left out beyond `limit_bytes`: else one participant with a very long id could
-        make the messages of all participants too long to send.
+        Beyond `limit_bytes` the oldest are left out. Otherwise one participant with a very long id
+        could make the messages of all participants too long.
         """
         self._catch_up()
         starts, count = self._starts, min(self._size, len(self._log))
@@ -53,8 +54,8 @@ class CausalTail:
         return bytes(memoryview(self._bytes)[starts[max(oldest, within_limit)] :])
 
     def common(self, data: bytes, start: int, end_of_first: int) -> tuple[Sequence[str], int]:
-        """The ids of those encoded entries from `start` on that stand here in the same order, and
-        where they end in `data`; `end_of_first` is the end of the first entry."""
+        """Return the ids of encoded entries from `start` on that are here in the same order, and
+        their end. `end_of_first` is the end of the first entry."""
         self._catch_up()
         own, starts = self._bytes, self._starts
         offset = own.find(data[start:end_of_first])
@@ -100,5 +101,5 @@ class CausalTail:
 
 
 def history_entry(entry: LogEntry) -> HistoryEntry:
-    """The reference to a log entry that other participants are given."""
+    """Return the reference to a log entry for other participants."""
     return HistoryEntry(entry.message_id, entry.retrieval_hint, entry.sender_id)

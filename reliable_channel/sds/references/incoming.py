@@ -1,8 +1,8 @@
-"""The buffer of messages with unmet causal dependencies (LIP 109, Periodic Incoming Buffer Sweep).
+"""Buffer of messages with unmet causal dependencies (LIP 109, Periodic Incoming Buffer Sweep).
 
-Three tables: parked messages, ids that a message waits for, and ids known by reference
-alone, which are looked for ("missing") or wait for their turn ("queued"). A message whose
-dependency is parked waits for that message's delivery, not for its arrival.
+It has three tables: parked messages, ids that a message waits for, and ids known only by reference.
+The latter are searched ("missing") or wait for their turn ("queued"). A message whose dependency is
+parked waits for the delivery of that message, not for its arrival.
 """
 
 from collections import OrderedDict
@@ -17,12 +17,12 @@ from ..states import OnTransition, Trigger, unchecked
 from .queued import Batch, QueuedReferences
 
 REFERENCE_BYTES: Final = 400
-"""Charged for each unmet dependency of a message, beside its bytes: two bytes on the
-wire are enough for a reference, and here it takes a string and its places in two tables."""
+"""Memory counted for each unmet dependency of a message, besides its bytes. A reference needs two
+bytes on the wire, but here a string and its places in two tables."""
 
 MAX_NAMED: Final = 200
-"""References of a message that are named one by one when all are given up; of more only the number
-is said."""
+"""Maximum number of references that are listed when all are dropped. For more, only their number is
+given."""
 
 
 class _ParkedRow(NamedTuple):
@@ -39,7 +39,7 @@ class _LostRow(NamedTuple):
 
 
 class MissingRow(NamedTuple):
-    """A missing message, and the sender that referred to it first."""
+    """Missing message, and the sender that referred to it first."""
 
     message_id: str
     sender_id: str | None
@@ -49,61 +49,62 @@ class MissingRow(NamedTuple):
 
 
 PARKED: Final = typed_table("parked_messages", _ParkedRow)
-"""What each waits for follows from its causal history and the two tables below."""
+"""Rows of parked messages. Their dependencies follow from their causal histories and the two tables
+below."""
 MISSING: Final = typed_table("missing_messages", MissingRow)
 LOST: Final = typed_table("lost_messages", _LostRow)
 
 
 @dataclass(slots=True)
 class ArrivedMessage:
-    """A message on its way to the log."""
+    """Message on its way to the log."""
 
     message: Message
     data: bytes
-    """The message as received, for SDS-R."""
+    """Message as received, for SDS-R."""
     retrieval_hint: bytes | None
     lost: list[HistoryEntry] = field(default_factory=list)
-    """Dependencies that it does not wait for any more."""
+    """Dependencies that the message does not wait for any more."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ParkedMessage(ArrivedMessage):
-    """A message that waits for others."""
+    """Message that waits for others."""
 
     arrived_ms: int
     unmet: set[str]
     size_bytes: int = 0
-    """Memory charged while it waits."""
+    """Memory counted while the message waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingEntry:
-    """A message that is known by reference alone."""
+    """Message that is known only by reference."""
 
     entry: HistoryEntry
     since_ms: int
     referrer_id: str = ""
-    """The sender that referred to it first."""
+    """Sender that referred to it first."""
 
     @property
     def row(self) -> Row:
-        """What a restart needs of it."""
+        """Return the values that a restart needs."""
         return (*reference_row(self.entry), self.since_ms, self.referrer_id)
 
 
 def reference_row(entry: HistoryEntry) -> tuple[str, str | None, bytes | None]:
-    """The columns of a reference to a message."""
+    """Return the columns of a reference to a message."""
     return entry.message_id, entry.sender_id, entry.retrieval_hint
 
 
 def missing_entry(row: MissingRow) -> MissingEntry:
-    """The missing message of a row."""
+    """Return the missing message of a row."""
     entry = HistoryEntry(row.message_id, row.retrieval_hint, row.sender_id)
     return MissingEntry(entry, row.since_ms, row.referrer_id)
 
 
 class IncomingBuffer:
-    """What waits, for what, since when."""
+    """Parked messages, their dependencies, and their waiting times."""
 
     def __init__(
         self,
@@ -146,8 +147,8 @@ class IncomingBuffer:
         self._wait(parked)
 
     def waiting(self) -> list[tuple[LogKey, bool]]:
-        """The keys of the messages that wait, in order, and whether each waits for one that is not
-        parked."""
+        """Return the keys of the waiting messages in order. Each has True if it waits for a message
+        that is not parked."""
         return sorted(
             (
                 (parked.message.lamport_timestamp or 0, message_id),
@@ -173,11 +174,11 @@ class IncomingBuffer:
 
     @property
     def reference_count(self) -> int:
-        """What counts towards the limit of missing messages."""
+        """Number of messages that count towards the limit of missing messages."""
         return len(self.missing) + self.queued.size
 
     def note_missing(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> None:
-        """Remember that a message is missing. The reference counts as that of the referrer with the
+        """Remember that a message is missing. The reference counts for the referrer with the
         fewest."""
         message_id = entry.message_id
         if message_id in self.missing:
@@ -195,22 +196,22 @@ class IncomingBuffer:
         return message_id in self._dependants
 
     def missing_for_ms(self, message_id: str, now_ms: int) -> int | None:
-        """How long a message has been missing; None where it is not missing."""
+        """Return how long a message has been missing, or None if it is not missing."""
         missing = self.missing.get(message_id) or self.queued.get(message_id)
         return None if missing is None else now_ms - missing.since_ms
 
     def arrived(self, message_id: str) -> None:
-        """A message is no longer missing, or lost, whether or not it can be delivered yet."""
+        """Remove a message from the missing and lost ones, even if it cannot be delivered yet."""
         self._found(message_id)
         if self.lost.pop(message_id, None):
             self._recorder.delete(LOST, message_id)
 
     def mark_delivered(self, message_id: str) -> list[ParkedMessage]:
-        """A message was delivered: return those that waited for it alone."""
+        """Note that a message was delivered. Return the messages that waited only for it."""
         return self._unpark(message_id, None)
 
     def give_up(self, entry: HistoryEntry) -> list[ParkedMessage]:
-        """Stop waiting for a message: return those that waited for it alone."""
+        """Stop waiting for a message. Return the messages that waited only for it."""
         message_id = entry.message_id
         self._found(message_id)
         if message_id not in self.parked:  # it waits for one that waits for it, and comes next
@@ -221,17 +222,18 @@ class IncomingBuffer:
         return self._unpark(message_id, entry)
 
     def forget_missing(self, message_id: str) -> list[ParkedMessage]:
-        """Stop waiting for a message to make room, and look for it when it is referred to again:
-        return those that waited for it alone."""
+        """Stop waiting for a message to make room, until another message refers to it. Return the
+        messages that waited only for it."""
         entry = self.missing[message_id].entry
         self._found(message_id)
         return self._unpark(message_id, entry)
 
     def forget_queued(self, batch: Batch) -> tuple[list[ParkedMessage], int]:
-        """The same for a batch of references; return how many were dropped, too.
+        """Stop waiting for a batch of references. Return the messages that waited only for it, and
+        the number of dropped references.
 
-        Those that other messages wait for as well stay, as references of these messages' senders:
-        else a flooder that is first to name what others miss would have it dropped with its own.
+        References that other messages also wait for stay, and count for the senders of these
+        messages. Otherwise a flooder that is first to name them would cause their removal.
         """
         kept = self._drop_batch(batch)
         if batch.is_parked:
@@ -279,7 +281,7 @@ class IncomingBuffer:
         return parked
 
     def evict(self, message_id: str) -> ParkedMessage:
-        """Remove a message that waits: to make room, or as it was forged."""
+        """Remove a waiting message, to make room or because it was forged."""
         parked = self.parked[message_id]
         listed = self._listed(parked)
         self.take(message_id)
@@ -295,7 +297,7 @@ class IncomingBuffer:
         return parked
 
     def restore_references(self, missing: Iterable[Row], lost: Iterable[Row]) -> None:
-        """Begin with what was missing and lost before a restart."""
+        """Restore the missing and lost messages from before a restart."""
         known = sorted(map(missing_entry, MISSING.read(missing)), key=lambda entry: entry.since_ms)
         for entry in known:
             self.missing[entry.entry.message_id] = entry
@@ -309,10 +311,10 @@ class IncomingBuffer:
         queued: Iterable[Row],
         is_known: Callable[[str], bool],
     ) -> None:
-        """Begin with the messages that waited before a restart, their causal histories whole.
+        """Restore the waiting messages from before a restart, with their whole causal histories.
 
-        Where a message had references that were not looked for, all of its that are not known
-        otherwise count as such: it will be seen which stand in the log.
+        If a message had references that were not searched, all of its otherwise unknown references
+        count as such. Later it shows which of them are in the log.
         """
         waiting = sorted(messages, key=lambda parked: parked.arrived_ms)
         known = {parked.message.message_id for parked in waiting} | self.missing.keys()
@@ -344,7 +346,7 @@ class IncomingBuffer:
             self.queued.add(Batch(*about, ids, lambda: history, size))
 
     def overdue(self, now_ms: int, timeout_ms: int) -> list[HistoryEntry]:
-        """The entries that have been missing for longer than `timeout_ms`."""
+        """Return the entries that have been missing for longer than `timeout_ms`."""
         found = []
         for missing in self.missing.values():
             if now_ms - missing.since_ms <= timeout_ms:
@@ -353,9 +355,9 @@ class IncomingBuffer:
         return found
 
     def deadlocked(self, now_ms: int, timeout_ms: int) -> list[ParkedMessage]:
-        """The overdue messages that wait for nothing that is missing, in log order: cycles.
+        """Return overdue messages that wait for no missing message, in log order. They form cycles.
 
-        No honest participant makes one, as a message cannot refer to a later one.
+        No honest participant makes a cycle, because a message cannot refer to a later one.
         """
         overdue = [p for p in self.parked.values() if now_ms - p.arrived_ms > timeout_ms]
         if not overdue:
@@ -399,7 +401,7 @@ class IncomingBuffer:
 
 
 def charge_bytes(parked: ParkedMessage) -> int:
-    """The memory that a message takes while it waits."""
+    """Return the memory of a message while it waits."""
     return len(parked.data) + REFERENCE_BYTES * len(parked.unmet)
 
 

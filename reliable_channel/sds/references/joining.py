@@ -1,10 +1,10 @@
 """Joining a conversation that has gone on for long.
 
-A newcomer hears references to messages from before, and a reference says neither when its
-message was sent nor whether it still can be had. To take part at once, a newcomer presumes for a
-while that what it does not know was sent before it joined: nothing waits for it and it never counts
-as lost. It is still looked for quietly, as it might be a message that was lost right after joining:
-that one is delivered when it is found, an earlier one is dropped.
+A newcomer hears references to earlier messages. A reference does not tell when its message was
+sent, nor if it can still be found. For a while, a newcomer therefore assumes that unknown messages
+were sent before it joined. No message waits for them, and they never count as lost. They are still
+searched without urgency, because one may have been lost right after joining. If found, that one is
+delivered, and an earlier one is dropped.
 """
 
 from collections import OrderedDict
@@ -23,7 +23,7 @@ HISTORIC: Final = Table("settled_earlier", (("message_id", "TEXT"),))
 
 
 class Joining:
-    """What a participant did not ask for."""
+    """Messages that a participant did not ask for."""
 
     def __init__(
         self, limit: int, recorder: Recorder = NO_RECORDER, on_transition: OnTransition = unchecked
@@ -46,22 +46,23 @@ class Joining:
         self._recorder.put(CHANNEL, "presume_until_ms", presume_until_ms)
 
     def is_unwanted(self, lamport_timestamp: int) -> bool:
-        """Return True if a message is from before what was asked for."""
+        """Return True if a message is older than requested."""
         return lamport_timestamp < self.wanted_from
 
     def presumes(self, now_ms: int) -> bool:
-        """Return True if unknown references are taken for earlier messages now."""
+        """Return True if unknown references now count as references to earlier messages."""
         return now_ms < self._presume_until_ms
 
     def __contains__(self, message_id: str) -> bool:
         return message_id in self.presumed or message_id in self.historic
 
     def known(self, message_ids: KeysView[str]) -> set[str]:
-        """Those of the ids that were taken for earlier messages."""
+        """Return the ids that count as earlier messages, out of the given ones."""
         return message_ids & self.presumed.keys() | self.historic.known(message_ids)
 
     def is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
-        """Return True if nothing need wait for a reference; presumes so while joining."""
+        """Return True if no message need wait for a reference. While joining, assume so for unknown
+        ones."""
         message_id = entry.message_id
         if message_id in self:
             return True
@@ -76,17 +77,18 @@ class Joining:
         return True
 
     def arrived(self, message_id: str) -> None:
-        """A presumed message turned out to be wanted."""
+        """Note that a message assumed to be earlier is wanted."""
         if self.presumed.pop(message_id, None):
             self._recorder.delete(PRESUMED, message_id)
 
     def mark_historic(self, message_id: str) -> None:
-        """A message was sent before the join: search it no more. The oldest ids are forgotten."""
+        """Note that a message was sent before the join, and stop the search. The oldest ids are
+        evicted."""
         self.arrived(message_id)
         self.historic.add(message_id)
 
     def expire(self, now_ms: int, timeout_ms: int) -> None:
-        """Look no more for what was not found in time."""
+        """Stop the search for messages that were not found in time."""
         while self.presumed:
             message_id, missing = next(iter(self.presumed.items()))
             if now_ms - missing.since_ms <= timeout_ms:

@@ -1,8 +1,8 @@
-"""References that wait until they are looked for, in batches of one message each.
+"""References that wait for their search, in one batch for each message.
 
-Nothing is done for each of them but entries in a few dicts, made and removed by the batch, so that
-nine hundred cost about what reading them does. Where there are too many, whole batches go, from the
-participant that has most.
+A reference only costs entries in a few dicts, which the batch makes and removes. Nine hundred
+references thus cost about as much as reading them. If there are too many, whole batches are
+dropped, from the participant with the most.
 """
 
 from collections import OrderedDict, deque
@@ -15,32 +15,31 @@ from ..message import HistoryEntry
 from ..shares import Shares
 
 UNSEEN: Final = Table("unseen_references", (("message_id", "TEXT"), ("since_ms", "INTEGER")))
-"""Parked messages some of whose references wait here; which ones follows from their causal
-history."""
+"""Rows of parked messages with queued references. Their causal histories show which ones."""
 
 
 @dataclass(slots=True, eq=False)
 class Batch:
     carrier_id: str
-    """The message."""
+    """Message that has the references."""
     is_parked: bool
-    """True if it waits for them; sync messages do not."""
+    """True if the message waits for them. Sync messages do not."""
     referrer_id: str
     payer: str
-    """Whose budget they are followed with."""
+    """Sender whose budget pays for their search."""
     since_ms: int
     ids: dict[str, int]
-    """Their ids, oldest first, and their places in the causal history."""
+    """Ids of the references, oldest first, with their places in the causal history."""
     history: Callable[[], Sequence[HistoryEntry]]
-    """Reads the causal history again."""
+    """Function that reads the causal history again."""
     data_size: int
-    """What is charged beside them where they alone keep the message's bytes."""
+    """Memory counted besides the references, if only they keep the message's bytes."""
     is_handed_on: bool = False
     """True if they stay for the sake of other messages than the one that brought them."""
 
     @property
     def size(self) -> int:
-        """What is charged when it is noted."""
+        """Return the memory that is counted for the batch."""
         return len(self.ids) + (0 if self.is_parked else self.data_size)
 
     @property
@@ -48,13 +47,13 @@ class Batch:
         return f"{id(self):x}"
 
     def newest(self, count: int) -> list[str]:
-        """The newest so many ids, oldest first."""
+        """Return the newest ids up to a limit, oldest first."""
         ids = list(self.ids)
         return ids[-count:] if count else []
 
 
 class QueuedReferences:
-    """All batches, by id, by message, and by the budget that they wait for."""
+    """Batches by id, by message, and by the budget that they wait for."""
 
     def __init__(self, recorder: Recorder = NO_RECORDER) -> None:
         self.size = 0
@@ -80,11 +79,11 @@ class QueuedReferences:
         return iter(self._of_id)
 
     def known(self, message_ids: KeysView[str]) -> set[str]:
-        """Those of the ids that are noted."""
+        """Return the ids that are in a batch, out of the given ones."""
         return message_ids & self._of_id.keys()
 
     def add(self, batch: Batch) -> None:
-        """Note references none of which is noted yet."""
+        """Add references, none of which is in a batch yet."""
         key, size = batch.key, batch.size
         self._batches[key] = batch
         self._sizes[key] = size
@@ -97,25 +96,25 @@ class QueuedReferences:
             self._recorder.put(UNSEEN, batch.carrier_id, batch.since_ms)
 
     def hand_on(self, batch: Batch, referrer_id: str, ids: dict[str, int]) -> None:
-        """Note some of the references of a batch, which was dropped, as another participant's."""
+        """Move some references of a dropped batch to another participant."""
         self.add(
             replace(batch, referrer_id=referrer_id, ids=ids, is_parked=False, is_handed_on=True)
         )
 
     def get(self, message_id: str) -> Batch | None:
-        """The batch of an id."""
+        """Return the batch of an id."""
         return self._of_id.get(message_id)
 
     def carried_by(self, carrier_id: str) -> Batch | None:
-        """The batch that a parked message waits for."""
+        """Return the batch that a parked message waits for."""
         return self._of_carrier.get(carrier_id)
 
     def carriers(self) -> list[str]:
-        """The parked messages that wait for a batch."""
+        """Return the parked messages that wait for a batch."""
         return list(self._of_carrier)
 
     def remove(self, message_id: str) -> Batch | None:
-        """Forget an id; return the batch that it was of."""
+        """Remove an id. Return its batch."""
         batch = self._of_id.pop(message_id, None)
         if batch is not None:
             del batch.ids[message_id]
@@ -124,7 +123,7 @@ class QueuedReferences:
         return batch
 
     def drop(self, batch: Batch) -> None:
-        """Forget all that is left of a batch."""
+        """Remove the rest of a batch."""
         deque(map(self._of_id.__delitem__, batch.ids), maxlen=0)
         del self._batches[batch.key]
         queue = self._queues[batch.payer]
@@ -138,19 +137,19 @@ class QueuedReferences:
             self._recorder.delete(UNSEEN, batch.carrier_id)
 
     def heaviest(self) -> Batch:
-        """The oldest batch of the participant that has most."""
+        """Return the oldest batch of the participant with the most references."""
         return self._batches[self._shares.first_to_go()]
 
     def oldest(self) -> Batch | None:
-        """The batch that has waited longest."""
+        """Return the batch that has waited longest."""
         return next(iter(self._batches.values()), None)
 
     def payers(self) -> list[str]:
-        """Whose budgets are waited for."""
+        """Return the senders whose budgets are waited for."""
         return list(self._queues)
 
     def next_of(self, payer: str) -> Batch | None:
-        """The batch whose turn it is; it comes last from then on."""
+        """Return the next batch in turn, and put it last."""
         queue = self._queues.get(payer)
         if not queue:
             return None

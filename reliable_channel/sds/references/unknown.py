@@ -1,9 +1,8 @@
-"""What a received message refers to: what of it is unknown, what is too much, and how fast it is
-looked for.
+"""Unknown references of a received message, their limits, and the rate at which they are searched.
 
-A reference costs its sender some bytes and a receiver a hundred times as much work as a known one:
-entries in tables, a plan for a repair request, searches in Store. So the messages known by
-reference alone enter these tables at a bounded rate, and wait in `queued.py` until then.
+A reference costs its sender some bytes, and a receiver a hundred times as much work as a known one:
+table entries, a plan for a repair request, searches in Store. Messages known only by reference
+therefore enter these tables at a limited rate. Until then they wait in `queued.py`.
 """
 
 from collections import OrderedDict
@@ -17,28 +16,27 @@ from ..message import HistoryEntry, LazyHistory, Message
 from ..options import CoreLimits
 
 CHECKED: Final = 200
-"""References of a message that are looked at one by one when it arrives, within the budget: the
-newest, as many as a message has by default."""
+"""Newest references that are examined one by one when a message arrives, within the budget. It is
+the default number in a message."""
 FOLLOWED_AT_ONCE: Final = 5
-"""References of each message that are followed on every budget: the newest, more than LIP
-173 has in all."""
+"""Newest references of each message that are followed with any budget. LIP 173 uses fewer."""
 FOLLOWED_BURST: Final = 1_000
-"""References beyond that may be followed at once: as many as the longest causal history has."""
+"""Further references that may be followed at once: as many as the longest causal history has."""
 FOLLOWED_PER_S: Final = 50
-"""And in each second from then on."""
+"""Further references that may be followed in each second afterwards."""
 FOLLOW_INTERVAL_MS: Final = 250
-"""How often those that wait are followed, as the budget allows."""
+"""Interval in which waiting references are followed, as far as the budget permits."""
 
 
 @dataclass(slots=True)
 class UnknownReferences:
-    """The references of a message that are not in the log, by their place in its causal history,
-    oldest first."""
+    """References of a message that are not in the log, by their place in its causal history, oldest
+    first."""
 
     checked: Sequence[int] = ()
-    """The newest of them; they are not in the archive either."""
+    """Newest references. They are not in the archive."""
     unchecked: Sequence[int] = ()
-    """All before these; they may stand in the archive."""
+    """References before these, which may be in the archive."""
 
     def __len__(self) -> int:
         return len(self.checked) + len(self.unchecked)
@@ -47,8 +45,8 @@ class UnknownReferences:
 def unknown_references(
     message: Message, log: MessageLog, room: Callable[[], int] = lambda: CHECKED
 ) -> UnknownReferences:
-    """The references to messages that were never in the log: mostly none. The newest ones of
-    those that are not in memory, as many as there is `room` for, are looked up in the archive."""
+    """Return the references to messages that were never in the log, usually none. The newest ones
+    that are not in memory, up to `room`, are looked up in the archive."""
     in_memory, ids, history = log.entries, message.causal_ids, message.causal_history
     known = history.known if isinstance(history, LazyHistory) else 0
     # Nearly always; a loop in Python over 200 ids would be a fifth of what a message costs.
@@ -63,9 +61,9 @@ def unknown_references(
 def excess(
     message: Message, unknown: UnknownReferences, log: MessageLog, limits: CoreLimits
 ) -> str:
-    """What a message has too much of; empty where it has not.
+    """Return the limit that a message exceeds (empty if it exceeds no limit).
 
-    References to what is known cost nothing and are not counted.
+    References to known messages cost nothing and are not counted.
     """
     ids, requests, most = message.causal_ids, message.repair_request, limits.unknown_references
     if len(unknown) > most:
@@ -84,7 +82,7 @@ def excess(
 
 
 def is_too_long(entry: HistoryEntry) -> bool:
-    """Return True if it refers to a message that would be refused for its id."""
+    """Return True if the message refers to one that would be refused for its id."""
     return (
         len(entry.message_id) > MAX_ID_BYTES
         or len(entry.sender_id or "") > MAX_ID_BYTES
@@ -93,8 +91,8 @@ def is_too_long(entry: HistoryEntry) -> bool:
 
 
 class ReferenceBudget:
-    """How many references may be followed: one budget for each sender whose signature is proven,
-    and one that all others share."""
+    """Budgets of followed references: one for each sender with a proven signature, and one shared
+    by all others."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -102,12 +100,13 @@ class ReferenceBudget:
         """What is spent, and when that was noted; what is not spent at all is not kept."""
 
     def room(self, payer: str, now_ms: int) -> int:
-        """How many may be followed at the cost of `payer`, a proven sender or "" for all others."""
+        """Return how many references `payer` may follow now. `payer` is a proven sender, or "" for
+        all others."""
         return FOLLOWED_BURST - int(self._spent_by(payer, now_ms) + 0.999)
 
     def spend(self, payer: str, count: int, now_ms: int) -> None:
-        """Take note that as many are followed; beyond the limit of payers the one that spent
-        longest ago is forgotten."""
+        """Note the number of followed references. If there are too many payers, the one that spent
+        longest ago is removed."""
         self._spent[payer] = self._spent_by(payer, now_ms) + count, now_ms
         self._spent.move_to_end(payer)
         if len(self._spent) > self._limit:

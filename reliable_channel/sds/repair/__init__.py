@@ -1,1 +1,1 @@
-"""SDS-R: missing messages are requested from participants, and sent by them."""
+"""SDS-R: participants request missing messages and send them again."""

@@ -1,8 +1,8 @@
-"""What others may have us broadcast: a budget for the answers to repair requests.
+"""Budget for the answers to repair requests of other participants.
 
-A request takes some 70 bytes and an answer is a whole message, broadcast to all, so a requester
-that asks for everything again and again turns one sync message into megabytes. Each requester has a
-budget, and all together have one, in messages and in bytes; both refill evenly.
+A request has about 70 bytes, and an answer is a whole message, broadcast to all. A participant that
+requests everything repeatedly could turn one sync message into megabytes. Each requester has a
+budget, and all share one, in messages and in bytes. Budgets refill evenly.
 """
 
 from collections import OrderedDict
@@ -13,9 +13,9 @@ from ..events import RepairBudgetReached
 from ..options import RepairOptions
 
 PERIOD_MS: Final = 60_000
-"""The budgets are a minute's."""
+"""Period of the budgets: a minute."""
 REQUESTERS: Final = 1_000
-"""Requesters whose spending is remembered; the one not heard for longest starts over."""
+"""Requesters whose spending is remembered. The one silent for longest starts over."""
 
 
 class _Meter:
@@ -58,7 +58,7 @@ class _Account:
 
 @dataclass(slots=True)
 class RepairBudget:
-    """Decides whether an answer may be planned, and takes back what was not needed."""
+    """Decision if an answer may be planned, and return of the cost of unnecessary ones."""
 
     options: RepairOptions
     _all: _Account = field(init=False)
@@ -71,7 +71,7 @@ class RepairBudget:
         self._all = _Account(options.answers_per_minute, options.answer_bytes_per_minute)
 
     def spend(self, requester_id: str, message_id: str, size_bytes: int, now_ms: int) -> bool:
-        """Pay for an answer; return False where the requester, or all, have spent their budget."""
+        """Pay for an answer. Return False if the budget of the requester or of all is spent."""
         account = self._account(requester_id)
         if not account.has_left(now_ms) & self._all.has_left(now_ms):
             self._refused.append(message_id)
@@ -81,13 +81,13 @@ class RepairBudget:
         return True
 
     def give_back(self, requester_id: str, size_bytes: int) -> None:
-        """An answer was not needed: another participant gave it."""
+        """Take back the cost of an answer that another participant gave."""
         self._all.spend(-1, -size_bytes)
         if account := self._accounts.get(requester_id):
             account.spend(-1, -size_bytes)
 
     def reached(self, requester_id: str, now_ms: int) -> RepairBudgetReached | None:
-        """Events about requests that were refused; one a minute for each requester."""
+        """Return events about refused requests, at most one a minute for each requester."""
         refused, self._refused = tuple(self._refused), []
         if not refused:
             return None
@@ -97,7 +97,7 @@ class RepairBudget:
     def report(
         self, sender_id: str, now_ms: int, refused: tuple[str, ...] = (), *, in_all: bool
     ) -> RepairBudgetReached | None:
-        """The event about a participant, unless there was one a minute ago."""
+        """Return the event about a participant, unless there was one within a minute."""
         account = self._account(sender_id)
         reported_ms = account.reported_ms
         if reported_ms is not None and 0 <= now_ms - reported_ms < PERIOD_MS:

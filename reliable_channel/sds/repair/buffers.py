@@ -1,8 +1,8 @@
-"""SDS-R: missing messages are asked for, and answered, by participants (seed guide; LIP 109, SDS
+"""Buffers of SDS-R: repair requests and answers of this participant (seed guide and LIP 109, SDS
 Repair).
 
-Hashes of ids spread requests over `t_min` to `t_max` and answers over `t_max`, so that for each
-missing message mostly one participant asks and one answers; the original sender answers at once.
+Hashes of ids spread requests over `t_min` to `t_max` and answers over `t_max`. For each missing
+message, usually one participant asks and one answers. The original sender answers at once.
 """
 
 from collections import OrderedDict
@@ -41,19 +41,21 @@ class _RepairResponseRow(NamedTuple):
 REPAIR_REQUESTS: Final = typed_table("repair_requests", _RepairRequestRow)
 REPAIR_RESPONSES: Final = typed_table("repair_responses", _RepairResponseRow)
 MAX_REST: Final = 10
-"""The longest rest of a request without an answer, in units of t_max: 20 minutes by default."""
+"""Longest rest of a request without an answer, in units of t_max: 20 minutes by default."""
 
 
 def repair_hash(text: str) -> int:
-    """The first 8 bytes of sha256, big-endian: what js-waku takes where the specification names no
-    hash."""
+    """Return the first 8 bytes of sha256, big-endian. js-waku uses them, because the specification
+    names no hash."""
     return int.from_bytes(sha256(text.encode()).digest()[:8])
 
 
 def t_req(participant_id: str, message_id: str, now_ms: int, options: RepairOptions) -> int:
-    """When `participant_id` asks for a missing message (guide §1, the corrected formula).
+    """Return the time at which `participant_id` asks for a missing message (guide §1, the corrected
+    formula).
 
-    DIVERGES: js-waku divides by zero where `t_min` equals `t_max`; that is `now + t_min` here.
+    DIVERGES: js-waku divides by zero if `t_min` equals `t_max`. This function then returns `now +
+    t_min`.
     """
     span = options.t_max_ms - options.t_min_ms
     return (
@@ -64,7 +66,8 @@ def t_req(participant_id: str, message_id: str, now_ms: int, options: RepairOpti
 def t_resp(
     participant_id: str, sender_id: str, message_id: str, now_ms: int, options: RepairOptions
 ) -> int:
-    """When `participant_id` answers a request for a message of `sender_id` (guide §2)."""
+    """Return the time at which `participant_id` answers a request for a message of `sender_id`
+    (guide §2)."""
     distance = repair_hash(participant_id) ^ repair_hash(sender_id)
     return now_ms + distance * repair_hash(message_id) % options.t_max_ms
 
@@ -83,27 +86,27 @@ def in_response_group(participant_id: str, sender_id: str, message_id: str, grou
 
 
 def no_later(attempts: int) -> int:
-    """The formula of a further request is that of the first one."""
+    """Return the time of a repeated request, by the formula of the first one."""
     return 0
 
 
 @dataclass(frozen=True, slots=True)
 class RepairTimers:
-    """The formulas of a peer family, with the arguments and results of those above."""
+    """Formulas of a peer family, with the arguments and results of the functions above."""
 
     t_req: Callable[[str, str, int, RepairOptions], int]
     t_resp: Callable[[str, str, str, int, RepairOptions], int]
     in_response_group: Callable[[str, str, str, int], bool]
     again_ms: Callable[[int], int] = no_later
-    """How much later than T_req a message is requested after so many attempts."""
+    """Function for the delay of a repeated request after T_req."""
 
 
 SPEC_TIMERS: Final = RepairTimers(t_req, t_resp, in_response_group)
 
 
 def response_groups(num_participants: int) -> int:
-    """The number of response groups for a channel of this size (LIP 109: `num_participants / 128`,
-    at least 1)."""
+    """Return the number of response groups for a channel of this size (LIP 109: `num_participants /
+    128`, at least 1)."""
     return max(1, num_participants // 128)
 
 
@@ -122,7 +125,7 @@ class _Wanted:
 
 
 class OutgoingRepairBuffer:
-    """What this participant will ask for: missing entries with their T_req."""
+    """Planned repair requests: missing entries with their T_req."""
 
     def __init__(
         self,
@@ -148,19 +151,19 @@ class OutgoingRepairBuffer:
         return len(self._wanted)
 
     def want(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> None:
-        """Plan a request for a missing message that was referred to, unless one is planned.
+        """Plan a request for a referenced missing message, unless one is planned.
 
-        An entry whose attempts are spent rests for as long as it has been wanted, at most for
-        `MAX_REST` times t_max, and then starts over: participants that could answer may be
-        reachable again. So an outage takes about its own length to recover from, and a message that
-        is lost permanently costs little. An entry without a sender is not asked for, as no
+        An entry without attempts left rests for as long as it has been missing, at most `MAX_REST`
+        times t_max. Then it starts over, because participants that can answer may be reachable
+        again. Recovery from an outage thus takes about as long as the outage, and a permanently
+        lost message costs little. An entry without a sender is not requested, because no
         participant may answer (guide, edge case 4).
 
-        A full buffer evicts the entry that has rested longest, else the one due last of those whose
-        referrers fill it most: of all, the new one included. Were room made first, each new entry
-        would evict one that waits, which comes back with a later T_req when it is referred to
-        again, and evicts another; then none is ever due.
-        DIVERGES: js-waku evicts the one due last, of all referrers.
+        A full buffer evicts the entry that has rested longest. If none rests, it evicts the entry
+        due last of the referrers with the most entries, perhaps the new one. If room were made
+        first, each new entry would evict a waiting one. That one would return with a later T_req
+        and evict another, so none would ever be due. DIVERGES: js-waku evicts the one due last, of
+        all referrers.
         """
         message_id = entry.message_id
         if not entry.sender_id or self._rests(message_id, now_ms):
@@ -183,17 +186,17 @@ class OutgoingRepairBuffer:
             self.remove(resting or self._timetable.first_to_evict())
 
     def remove(self, message_id: str) -> None:
-        """Forget an entry: it was received."""
+        """Remove an entry that was received."""
         if self._wanted.pop(message_id, None) is not None:
             self._timetable.remove(message_id)
             self._resting.pop(message_id, None)
             self._recorder.delete(REPAIR_REQUESTS, message_id)
 
     def due(self, now_ms: int) -> list[HistoryEntry]:
-        """The entries to attach to the next message, lowest T_req first.
+        """Return the entries for the next message, lowest T_req first.
 
-        Where more are due than it takes, their referrers have their turns, so that
-        references to nothing, with ids made to be due early, do not hold up all others.
+        If too many are due, their referrers take turns. Otherwise false references, with ids made
+        to be due early, would delay all others.
         """
         if not self._wanted:
             return []
@@ -204,21 +207,22 @@ class OutgoingRepairBuffer:
         return [self._wanted[message_id].entry for message_id in due]
 
     def is_due(self, now_ms: int) -> bool:
-        """Return True if there is anything to ask for."""
+        """Return True if a request is due."""
         due_ms = self._timetable.first_ms()
         return due_ms is not None and due_ms <= now_ms
 
     def asked(self, message_ids: Iterable[str], now_ms: int) -> None:
-        """Entries are on their way; plan each again, as a request may be lost like any message."""
+        """Note that the entries are sent. Plan each again, because a request may be lost."""
         for message_id in message_ids:
             self._wanted[message_id].heard.clear()
             self._count_attempt(message_id, now_ms)
 
     def requested_by_other(self, message_id: str, now_ms: int, requester_id: str = "") -> None:
-        """Another participant asks: that counts as an attempt of ours (guide, Receiving §3a).
+        """Note the request of another participant, which counts as an own attempt (guide, Receiving
+        §3a).
 
-        DIVERGES: once a requester until we ask ourselves. Else a participant that asks without end
-        keeps all others from asking.
+        DIVERGES: it counts once for each requester until this participant asks. Otherwise a
+        participant that asks without end would keep all others from asking.
         """
         if message_id not in self._timetable:
             return
@@ -228,18 +232,19 @@ class OutgoingRepairBuffer:
             self._count_attempt(message_id, now_ms)
 
     def pause(self, until_ms: int) -> None:
-        """Send no sync message for the sake of requests before that time."""
+        """Send no sync message for requests before that time."""
         self._pauses_until_ms = until_ms
         self._plan_request(self._timetable.first_ms())
 
     def drop_expired(self, now_ms: int) -> None:
-        """Plan anew what lies beyond `now + t_max` (guide, edge case 2): the clock was set back."""
+        """Plan entries beyond `now + t_max` again (guide, edge case 2), because the clock was set
+        back."""
         while (last := self._timetable.last()) and last[0] > now_ms + self._options.t_max_ms:
             self._timetable.remove(last[1])
             self._plan(last[1], self._t_req(last[1], now_ms, self._wanted[last[1]].attempts))
 
     def planned(self) -> dict[str, int]:
-        """T_req by message id."""
+        """Return T_req by message id."""
         return dict(self._timetable.due_ms)
 
     def _count_attempt(self, message_id: str, now_ms: int) -> None:
@@ -276,7 +281,7 @@ class OutgoingRepairBuffer:
         self._record(message_id)
 
     def restore(self, rows: Iterable[Row]) -> None:
-        """Begin with the requests from before a restart."""
+        """Restore the requests from before a restart."""
         for row in REPAIR_REQUESTS.read(rows):
             entry = HistoryEntry(row.message_id, row.retrieval_hint, row.sender_id)
             wanted = _Wanted(entry, row.since_ms, row.referrer_id, row.attempts)
@@ -300,7 +305,7 @@ class OutgoingRepairBuffer:
 
 
 class IncomingRepairBuffer:
-    """What this participant will answer: requested ids with their T_resp."""
+    """Planned answers: requested ids with their T_resp."""
 
     def __init__(
         self,
@@ -327,11 +332,11 @@ class IncomingRepairBuffer:
     def request(
         self, entry: HistoryEntry, now_ms: int, requester_id: str = "", size_bytes: int = 0
     ) -> bool:
-        """Plan an answer to a request for a message of `size_bytes` that is held here; return
-        whether one was planned.
+        """Plan an answer to a request for a held message of `size_bytes`. Return True if it is
+        planned.
 
-        Nothing is planned for a message of another response group, nor twice, nor beyond the
-        budget; a full buffer evicts the answer due last, which may be the new one.
+        A message of another response group, a second answer, and one beyond the budget are not
+        planned. A full buffer evicts the answer due last, perhaps the new one.
         """
         message_id, sender_id = entry.message_id, entry.sender_id or ""
         groups = self._options.num_response_groups
@@ -352,7 +357,7 @@ class IncomingRepairBuffer:
         return message_id in self._timetable
 
     def remove(self, message_id: str) -> None:
-        """Forget a request: another participant answered, and that costs the requester nothing."""
+        """Remove a request that another participant answered, without cost to the requester."""
         self._forget(message_id)
         if paid := self._paid.pop(message_id, None):
             self.budget.give_back(*paid)
@@ -363,7 +368,7 @@ class IncomingRepairBuffer:
             self._recorder.delete(REPAIR_RESPONSES, message_id)
 
     def take_due(self, now_ms: int) -> list[str]:
-        """Take the ids whose answer is due."""
+        """Remove and return the ids with a due answer."""
         due = self._timetable.until(now_ms, len(self._timetable))
         for message_id in due:
             self._forget(message_id)
@@ -371,10 +376,10 @@ class IncomingRepairBuffer:
         return due
 
     def restore(self, rows: Iterable[Row]) -> None:
-        """Begin with the answers that were planned before a restart."""
+        """Restore the planned answers from before a restart."""
         for message_id, t_resp_ms in REPAIR_RESPONSES.read(rows):
             self._timetable.add(message_id, t_resp_ms)
 
     def planned(self) -> dict[str, int]:
-        """T_resp by message id."""
+        """Return T_resp by message id."""
         return dict(self._timetable.due_ms)

@@ -1,4 +1,4 @@
-"""What answers to repair requests are made of."""
+"""Cache of wire messages for answers to repair requests."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -9,7 +9,7 @@ from ..log.kept_messages import KeptMessages
 
 
 class RepairCache:
-    """The newest messages as they were on the wire, to answer requests with; bounded by bytes.
+    """Newest wire messages, to answer requests. The number of bytes is limited.
 
     Args:
         evicted: called with the id of each message that leaves.
@@ -35,9 +35,9 @@ class RepairCache:
     def add(
         self, message_id: str, data: bytes, *, durably: bool = False, own: Assembled | None = None
     ) -> bool:
-        """Keep a message, beyond a restart where `durably`; the oldest ones make room.
+        """Keep a message, with `durably` also beyond a restart. The oldest ones are evicted.
 
-        Return whether it is kept and was not there yet.
+        Return True if it is kept and is new.
         """
         if len(data) > self._limit_bytes or message_id in self._messages:
             return False
@@ -54,20 +54,20 @@ class RepairCache:
         return True
 
     def discard(self, message_id: str) -> None:
-        """Delete a message, beyond a restart as well."""
+        """Delete a message, also from the state."""
         self._let_go(message_id)
         self._kept.remove(message_id, self._messages)
 
     def get(self, message_id: str) -> bytes | None:
-        """The bytes of a message, or None where they had to make room."""
+        """Return the bytes of a message, or None if they were evicted."""
         return self._messages.get(message_id)
 
     def restore(self, whole: Iterable[Row], differences: Iterable[Row]) -> dict[str, bytes]:
-        """Read what was kept before a restart, the oldest first; `fill` puts it here."""
+        """Read the kept messages from before a restart, oldest first. `fill` adds them here."""
         return self._kept.restore(whole, differences)
 
     def fill(self, restored: Mapping[str, bytes]) -> None:
-        """Begin with what was kept before a restart."""
+        """Restore the kept messages from before a restart."""
         for message_id, data in restored.items():
             if not self.add(message_id, data):
                 self._evict(message_id)

@@ -1,7 +1,7 @@
-"""When participants of the `nim` dialect ask for missing messages and answer (nim-sds, SDS-R).
+"""Times of repair requests and answers in the `nim` dialect (nim-sds, SDS-R).
 
-The formulas of `repair.py` with Nim's string hash. All participants of a channel should use one
-set: else each asks and answers in time all the same, but two may do so at once.
+These are the formulas of `repair.py` with Nim's string hash. All participants of a channel should
+use one set. With different sets each still asks and answers in time, but two may do so at once.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from .buffers import RepairTimers
 
 
 def nim_t_req(participant_id: str, message_id: str, now_ms: int, options: RepairOptions) -> int:
-    """When `participant_id` asks for a missing message."""
+    """Return the time at which `participant_id` asks for a missing message."""
     span = options.t_max_ms - options.t_min_ms
     spread_ms = _spread(string_hash(participant_id + message_id), span) if span else 0
     return now_ms + options.t_min_ms + spread_ms
@@ -22,8 +22,8 @@ def nim_t_req(participant_id: str, message_id: str, now_ms: int, options: Repair
 def nim_t_resp(
     participant_id: str, sender_id: str, message_id: str, now_ms: int, options: RepairOptions
 ) -> int:
-    """When `participant_id` answers a request for a message of `sender_id`; both factors are
-    reduced before they are multiplied, unlike in the specification."""
+    """Return the time at which `participant_id` answers a request for a message of `sender_id`.
+    Unlike in the specification, both factors are reduced before the multiplication."""
     t_max_ms = options.t_max_ms
     distance = _spread(string_hash(participant_id) ^ string_hash(sender_id), t_max_ms)
     return now_ms + remainder(distance * _spread(string_hash(message_id), t_max_ms), t_max_ms)

@@ -1,9 +1,9 @@
 """libp2p on sockets: hosts, links and streams for asyncio and trio.
 
-framing            WebSocket frames or none, without I/O
-stream link host   one stream, one connection, all connections
-inlet              streams on which only the peer speaks
-services           identify and ping
+* framing: WebSocket frames or none, without I/O
+* stream, link, host: one stream, one connection, all connections
+* inlet: streams on which only the peer sends
+* services: identify and ping
 """
 
 from .host import Host, HostLimits, LinkEnded

@@ -114,7 +114,9 @@ class Listen:
                     f"`addresses`: {text} needs `tls_certificate` and `tls_key` (PEM files)"
                 )
         if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ValueError("`tls_certificate` and `tls_key` must be given together")
+            raise ValueError(
+                "`tls_certificate` and `tls_key` must be given together (got one of them)"
+            )
         for text in self.announce:
             _dialled("announce", text)
         for text in self.known_peers:

@@ -1,4 +1,4 @@
-"""Bots in Status communities and public chats: `StatusBot`, and what its functions are given."""
+"""Bots in Status communities and public chats: `StatusBot`, and the objects for its functions."""
 
 from .actions import BotActions, NotRunning
 from .bot import StatusBot

@@ -1,4 +1,4 @@
-"""What a bot can do while it runs: write, keep notes, contacts and groups, join and leave."""
+"""Actions of a running bot: write, keep notes, contacts and groups, join and leave."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,7 +19,7 @@ from .session import Session
 
 
 class NotRunning(ReliableChannelError, RuntimeError):
-    """The bot can speak only while it runs."""
+    """The bot can only write while it runs."""
 
 
 class BotActions:
@@ -72,7 +72,7 @@ class BotActions:
 
     @property
     def contacts(self) -> tuple[PublicKey, ...]:
-        """The users that are contacts of the bot.
+        """Users that are contacts of the bot.
 
         Raises:
             NotRunning: before `run`.
@@ -91,7 +91,7 @@ class BotActions:
         return self._now().request_contact(_key(user), text)
 
     async def remove_contact(self, user: str | PublicKey) -> None:
-        """End a contact, or take a request back.
+        """End a contact, or withdraw a request.
 
         Raises:
             NotRunning: before `run`.
@@ -147,7 +147,7 @@ class BotActions:
         return groups.of(chat_id)
 
     async def leave_group(self, chat_id: str) -> None:
-        """Be in a private group no more.
+        """Leave a private group.
 
         Raises:
             NotRunning: before `run`.
@@ -159,7 +159,7 @@ class BotActions:
         session.private_groups.change(chat_id, removed, members=[session.public_key])
 
     def standing(self, community: str | Community) -> Standing:
-        """Return the bot's membership in a community, such as `member` or `requested`.
+        """Return the membership of the bot in a community, such as `member` or `requested`.
 
         Raises:
             NotRunning: before `run`.
@@ -168,7 +168,7 @@ class BotActions:
         return self._now().memberships.standing(self._own(community))
 
     async def request_to_join(self, community: str | Community) -> None:
-        """Ask again to be let in, such as after being rejected or having left.
+        """Request membership again, for example after a rejection or after leaving.
 
         Raises:
             NotRunning: before `run`.
@@ -210,7 +210,7 @@ class BotActions:
 
     @property
     def owned(self) -> OwnedCommunity:
-        """The community that the bot runs: that of `community_key_file`.
+        """Community that the bot runs, whose key is in `community_key_file`.
 
         Raises:
             NotRunning: before `run`.
@@ -229,9 +229,9 @@ class BotActions:
         return self._now().name_of(user)
 
     def is_acknowledged(self, message_id: MessageId) -> bool:
-        """Return True if another user is known to have a message of the bot's from this run: one to
-        one, and in communities with `BotOptions(reliability="sds")`. Plain chat has no
-        acknowledgements.
+        """Return True if another user is known to have a message of the bot from this run. It works
+        for direct messages, and in communities with `BotOptions(reliability="sds")`. Plain chat has
+        no acknowledgements.
 
         Raises:
             NotRunning: before `run`.
@@ -247,7 +247,7 @@ class BotActions:
         return self._now().memory.note(name)
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep a JSON value over restarts. None deletes it.
+        """Keep a JSON value across restarts. None deletes it.
 
         Raises:
             NotRunning: before `run`.

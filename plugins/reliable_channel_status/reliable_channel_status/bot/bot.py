@@ -1,4 +1,4 @@
-"""`StatusBot`: what a bot's author holds.
+"""`StatusBot`, the object of a bot's author.
 
 bot = StatusBot(node="http://127.0.0.1:8645", key_file="bot.key", community="0x02dcec…",
                 channels=["1dc14fd8-…"])
@@ -44,7 +44,7 @@ BESIDE_THE_KEY: Final = "beside the key"
 
 
 class StatusBot(Router, BotActions):
-    """A bot in Status communities and public chats.
+    """Bot in Status communities and public chats.
 
     Args:
         node: the REST address of an nwaku or go-waku node of cluster 16, or of an embedded one; or
@@ -135,7 +135,7 @@ class StatusBot(Router, BotActions):
         self.rooms.join(community, channels, self.options.derivation)
 
     def join_public(self, name: str) -> None:
-        """Be in a public chat.
+        """Take part in a public chat.
 
         Raises:
             ValueError: the name is empty.
@@ -149,7 +149,7 @@ class StatusBot(Router, BotActions):
         return self
 
     def include(self, router: Router) -> None:
-        """Take over all functions of a router, which takes no further ones then. Its error handlers
+        """Include all functions of a router, which accepts no further ones then. Its error handlers
         are asked before the bot's.
 
         Raises:
@@ -168,8 +168,8 @@ class StatusBot(Router, BotActions):
         return self._running is not None and self._running.is_busy
 
     async def examine(self) -> list[MembershipFinding]:
-        """Return the bot's membership in its communities, by the descriptions in Store. It works
-        while the bot runs or not.
+        """Return the membership of the bot in its communities, by the descriptions in Store. The
+        bot need not run.
 
         Raises:
             KeyFileError: no key, or not this passphrase.
@@ -213,7 +213,7 @@ class StatusBot(Router, BotActions):
             raise failed
 
     async def run_async(self) -> None:
-        """Run in your event loop until `stop`. Signals are left to you.
+        """Run in your event loop until `stop`. You handle signals yourself.
 
         Raises:
             KeyFileError, StateError: as `run`.
@@ -268,7 +268,7 @@ class StatusBot(Router, BotActions):
             self._session = self._running = None
 
     def stop(self) -> None:
-        """Stop in good order: no new events, functions end, messages go out."""
+        """Stop in good order: no new events, functions end, messages are sent."""
         if self._running is not None:
             self._running.stop()
 

@@ -1,9 +1,9 @@
-"""Commands: a function's parameters become what is read from a message's text. Pure, no I/O.
+"""Commands: the words of a message become the arguments of a function, without I/O.
 
     async def remind(message: Message, minutes: int, *, text: str) -> str: ...
 
-is called as `!remind 5 tea is ready`. The first parameter is given; `*` makes the last one take the
-rest of the text as it stands, `*names: str` takes any number of words.
+The text `!remind 5 tea is ready` calls it. The bot supplies the first parameter. After `*`, the
+last parameter takes the rest of the text unchanged. `*names: str` takes any number of words.
 """
 
 import enum
@@ -54,25 +54,27 @@ class UsageError(ValueError):
         self.given = given
 
     def text(self, texts: BotTexts) -> str:
-        """What is wrong, in a bot's own words."""
+        """Return the problem in the bot's own words."""
         return texts.render(self.problem, **self.given)
 
 
 @dataclass(frozen=True, slots=True)
 class Converter:
-    """Reads a parameter as your function does: `Annotated[Color, Converter(parse_color, …)]`."""
+    """Converter that reads a parameter with your function: `Annotated[Color, Converter(parse_color,
+    …)]`."""
 
     read: Convert
-    """From a word to the value; raises `ValueError` for a word that it cannot read."""
+    """Function from a word to the value. It raises `ValueError` for an unreadable word."""
     meaning: str
-    """What the usage of a command shows, such as `color`."""
+    """Text for the parameter in the usage of a command, such as `color`."""
     rule: str
-    """What the user reads after the parameter's name, such as `must be a color like #ff0000`."""
+    """Text that follows the parameter's name in an error, such as `must be a color like
+    #ff0000`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Bounds of a number, date or duration, both allowed: `Annotated[int, Between(1, 20)]`."""
+    """Inclusive limits of a number, date or duration: `Annotated[int, Between(1, 20)]`."""
 
     low: Any
     high: Any
@@ -80,19 +82,19 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """How a word becomes a value."""
+    """Conversion of a word to a value."""
 
     convert: Convert
     meaning: str
-    """The name of the text for what it takes; empty where `choices` are named."""
+    """Name of the text that describes valid words. Empty if `choices` lists them."""
     problem: str
-    """The name of the text for a word that it cannot read."""
+    """Name of the text for an unreadable word."""
     choices: tuple[str, ...] = ()
     given: tuple[tuple[str, str], ...] = ()
-    """What that text is filled in with, beside the parameter and the word."""
+    """Fields of that text besides the parameter and the word."""
 
     def value(self, parameter: str, word: str) -> Any:
-        """The value of a word.
+        """Return the value of a word.
 
         Raises:
             UsageError: it cannot be read; the text names the parameter.
@@ -110,7 +112,7 @@ class Reads:
 
 
 def converter(annotation: Any) -> Reads | None:
-    """How the words of an annotation are read; None for one that no text becomes."""
+    """Return the conversion of an annotation, or None if words cannot become such values."""
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):  # `int | None = None`
         members = [a for a in get_args(annotation) if a is not type(None)]
@@ -126,7 +128,7 @@ def converter(annotation: Any) -> Reads | None:
 
 
 def quoted(text: str) -> str:
-    """A user's text, quoted and not longer than a line."""
+    """Quote a user's text, at most one line."""
     return repr(text[:SHOWN])
 
 
@@ -224,16 +226,16 @@ MAX_WORDS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a command."""
+    """Parameter of a command."""
 
     name: str
     reads: Reads
     default: Any
-    """`inspect.Parameter.empty` where it must be given."""
+    """Default value, or `inspect.Parameter.empty` if the parameter is required."""
     kind: Literal["one", "many", "rest"]
 
     def usage(self, texts: BotTexts = ENGLISH) -> str:
-        """`<minutes: number>`, or in brackets where it may be left out."""
+        """Return `<minutes: number>`, in brackets if the parameter is optional."""
         dots = "…" if self.kind != "one" else ""
         meaning = "|".join(self.reads.choices) or texts.render(self.reads.meaning)
         text = f"{self.name}: {meaning}{dots}"
@@ -243,19 +245,19 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command, and how its arguments are read."""
+    """Command with the conversion of its arguments."""
 
     name: str
     handler: Handler
     first: type
-    """The annotation of the first parameter: what the handler is given of the message."""
+    """Annotation of the first parameter, which selects the form of the message."""
     parameters: tuple[Parameter, ...]
     about: str
-    """The first line of the docstring."""
+    """First line of the docstring."""
 
     @classmethod
     def of(cls, name: str, handler: Handler, givable: Sequence[type]) -> "Command":
-        """The command that a function makes.
+        """Return the command for a function.
 
         Raises:
             TypeError: the function is not `async`, its first parameter takes nothing that is
@@ -277,7 +279,7 @@ class Command:
         return " ".join([f"{prefix}{self.name}", *(p.usage(texts) for p in self.parameters)])
 
     def read(self, text: str) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments for the handler, after its first, from what follows the name.
+        """Return the arguments after the first, from the text after the name.
 
         Raises:
             UsageError: too few, too many, or one that cannot be read.
@@ -308,7 +310,7 @@ class Command:
 
 
 def signature(handler: Handler) -> tuple[dict[str, Any], list[inspect.Parameter]]:
-    """The annotations and parameters of a handler.
+    """Return the annotations and parameters of a handler.
 
     Raises:
         TypeError: it is not an `async` function.
@@ -321,7 +323,8 @@ def signature(handler: Handler) -> tuple[dict[str, Any], list[inspect.Parameter]
 
 
 def split(text: str, prefix: str) -> tuple[str, str] | None:
-    """The name of a command, in lower case, and what follows it; None if it is not a command."""
+    """Return the name of a command in lower case, and the rest of the text. Return None for other
+    texts."""
     called = after_prefix(text, prefix)
     if not called or called[0].isspace():
         return None
@@ -332,7 +335,7 @@ def split(text: str, prefix: str) -> tuple[str, str] | None:
 def help_text(
     commands: Mapping[str, Command], prefix: str, name: str = "", texts: BotTexts = ENGLISH
 ) -> str:
-    """What all commands do in a line each, or how one is used."""
+    """Return one line for each command, or the usage of one."""
     if name:
         name = " ".join(name.removeprefix(prefix).lower().split())
         members = {full: one for full, one in commands.items() if full.startswith(f"{name} ")}

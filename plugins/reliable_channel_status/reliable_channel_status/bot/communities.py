@@ -1,8 +1,9 @@
-"""The SDS channels of a bot, one a community: the bot publishes through them, and they find what is
-missing on either side.
+"""SDS channels of a bot, one for each community. The bot publishes through them, and they find
+missing messages on both sides.
 
-As by status-go, nothing waits for what is missing: the bot hears a message when it comes, and what
-was missing when that comes. So the channels stand beside the way in, and only report what to fetch.
+As in status-go, no message waits for a missing one. The bot receives a message when it arrives, and
+a missing one when that arrives. The channels stand beside the receiving path, and only report what
+to fetch.
 """
 
 import logging
@@ -56,15 +57,15 @@ from .options import BotOptions
 from .session import Session
 
 MAX_SDS_BYTES: Final = 1024 * 1024
-"""What nim-sds takes; a longer message goes without SDS, as by status-go."""
+"""Maximum message size of nim-sds. A longer message is sent without SDS, as by status-go."""
 LOG_ENTRIES: Final = 10_000
-"""Of each community, that are read again at the start."""
+"""Messages of each community that are read again at the start."""
 HEARD: Final = 50_000
-"""Ids of SDS messages that the bot heard in this run."""
+"""Number of SDS message ids that are remembered in this run."""
 
 
 class Communities:
-    """The channels of one run."""
+    """SDS channels of one run."""
 
     def __init__(
         self,
@@ -111,8 +112,8 @@ class Communities:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Open the channels for the time of a block; at its end hand the node what was accepted
-        last.
+        """Open the channels inside the context. At its end, pass the last accepted messages to the
+        node.
 
         Raises:
             StateError: a state cannot be used.
@@ -125,17 +126,17 @@ class Communities:
             yield
 
     def arrived(self, sds: SdsArrival, message_hash: bytes) -> None:
-        """Hand a channel what the bot heard."""
+        """Pass a received message to its channel."""
         self._heard.renew(sds.message_id, None)
         if (carrier := self._carriers.get(sds.channel_id)) is not None:
             carrier.arrived(sds, message_hash)
 
     def takes(self, entry: OutboxEntry) -> bool:
-        """Return True if something goes through a channel."""
+        """Return True if the message belongs to a channel."""
         return entry.route in self._channels
 
     async def send(self, entry: OutboxEntry) -> None:
-        """Hand something to its channel, which keeps it until others have it.
+        """Pass a message to its channel, which keeps it until other participants have it.
 
         Raises:
             ContentTooLong: it is too long for SDS.
@@ -147,17 +148,19 @@ class Communities:
         self._session.sent(sent.message_id, entry.message_id)
 
     def found(self) -> list[Fetched]:
-        """What Store gave to a channel since the last call, as far as the bot has not heard it."""
+        """Return messages that Store gave to a channel since the last call and that are new to the
+        bot."""
         found, self._found = self._found, []
         return found
 
     def kept(self) -> list[Received]:
-        """What a channel kept from before a restart, and emitted since the last call."""
+        """Return messages that a channel kept from before a restart and emitted since the last
+        call."""
         kept, self._kept = self._kept, []
         return kept
 
     def recall(self, since_ms: int) -> None:
-        """Have `kept` return all messages since a time, as far as the channels have them."""
+        """Let `kept` return all messages since a time, if the channels have them."""
         for community in self._session.rooms.communities:
             if (channel := self._channels.get(community.id)) is not None:
                 for entry in channel.log(last=LOG_ENTRIES):
@@ -203,12 +206,12 @@ def _journal(options: BotOptions, community: Community, bot: PublicKey) -> Path 
 
 
 WAITING: Final = 10_000
-"""Messages that wait for the channel; the oldest go, and come again from Store."""
+"""Messages that wait for the channel. The oldest are dropped, and come again from Store."""
 _LENGTH: Final = struct.Struct(">I")
 
 
 class CommunityCarrier(BaseTransport):
-    """The transport of one community's channel, as `reliable_channel` wants transports.
+    """Transport of one community's channel for `reliable_channel`.
 
     Args:
         link: to the node; its owner subscribes, reads, and hands over what arrives.
@@ -244,15 +247,15 @@ class CommunityCarrier(BaseTransport):
         self._news = anyio.Event()
 
     async def open(self) -> None:
-        """Nothing is to be done: the bot's link subscribes."""
+        """Do nothing, because the bot's link subscribes."""
 
     async def aclose(self) -> None:
-        """Nothing is to be done."""
+        """Do nothing, because the bot's link unsubscribes."""
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Encrypt an SDS message; of several segments the last one gives the hash."""
+        """Encrypt an SDS message. The last of several segments determines the hash."""
         topic = self._community.universal_topic
         messages = self._sealer.seal_sds(payload, topic, timestamp_ns, ephemeral=ephemeral)
         digest = message_hash(self._shard, messages[-1])
@@ -273,7 +276,7 @@ class CommunityCarrier(BaseTransport):
                 await self._link.publish(self._shard, message)
 
     def arrived(self, sds: SdsArrival, message_hash: bytes) -> None:
-        """Hand the channel what arrived at the bot."""
+        """Pass a message of the bot to the channel."""
         if len(self._arrived) == WAITING:
             self._gap = f"more than {WAITING} messages waited"
         self._arrived.append(_received(sds, message_hash, Source.LIVE))
@@ -296,7 +299,7 @@ class CommunityCarrier(BaseTransport):
     async def by_time(
         self, start_ns: int, end_ns: int
     ) -> AsyncGenerator[list[ReceivedContent], None]:
-        """Fetch what Store has of the community."""
+        """Fetch the community's messages from Store."""
         pages = self._link.stored(self._shard, self._content_topics, start_ns, end_ns)
         with _translated(StoreUnavailable):
             async with aclosing(pages):

@@ -1,8 +1,8 @@
-"""Checks that Store has the bot's messages, and has the missing ones published again.
+"""Checks that Store has the bot's messages, and publishes missing ones again.
 
-It takes two looks, as a channel's own confirmation does, since a node takes a while to store. What
-is published again is stamped anew, as archives refuse what is old (nwaku: 20 s); it is the same
-message to clients, which know it by its id.
+Two queries must lack a message, because a node takes a while to store. A repeated message gets a
+new timestamp, because archives refuse old ones (nwaku: 20 s). For clients it is the same message,
+because it has the same id.
 """
 
 import logging
@@ -37,11 +37,11 @@ class Confirmer:
         return self._interval_s > 0
 
     def wake(self) -> None:
-        """There is something to look for."""
+        """Note that there is a message to look for."""
         self._news.set()
 
     async def run(self) -> None:
-        """Look while there is something to look for, for ever."""
+        """Look for messages in Store until cancelled."""
         while True:
             if not self._session.memory.unconfirmed:
                 self._news = anyio.Event()

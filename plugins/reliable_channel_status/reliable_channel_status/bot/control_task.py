@@ -1,4 +1,4 @@
-"""The control node of a community that a bot runs, as the bot's run drives it."""
+"""Control node of a community that a bot runs, driven by the bot's run."""
 
 import logging
 from collections.abc import Callable
@@ -29,18 +29,18 @@ from .memory import OutboxFull
 from .reporting import Reporter
 
 ADVERTISE_MS: Final = 86_400_000
-"""As often as status-go publishes a description in which nothing changed."""
+"""Interval in which an unchanged description is published, as in status-go."""
 ACCEPTED_AT_ONCE: Final = 20
-"""Users that are let in by one description, where all are let in."""
+"""Maximum number of users that one description admits, if all are admitted."""
 TICK_S: Final = 0.5
-"""Between two descriptions at least, so that a flood of requests makes no flood of descriptions."""
+"""Minimum time between two descriptions, so that many requests do not cause many descriptions."""
 
 Taken = Literal["request", "notice"]
-"""What a request to join is to the bot's functions: to decide upon, or to know of."""
+"""Effect of a request to join on the bot's functions: to decide it, or to be informed."""
 
 
 class ControlTask:
-    """Takes what arrives for a community, and publishes what is due.
+    """Handles messages for a community, and publishes due messages.
 
     Args:
         memory: of the control node.
@@ -84,7 +84,7 @@ class ControlTask:
             changed(description)
 
     def take(self, received: Received, *, is_live: bool = True) -> Taken | None:
-        """Take what arrived for the community's key, or of it, just now or from Store."""
+        """Handle a message of Store or live, for the community's key or signed by it."""
         payload, now_ms = received.payload, self._now_ms()
         if isinstance(payload, CommunityDescription) and received.signer == self._key.public_key:
             self._observe(payload)
@@ -112,7 +112,7 @@ class ControlTask:
         return None
 
     def tick(self) -> None:
-        """Let users in where all are let in, send answers, and publish what is due.
+        """Admit users if all are admitted, send answers, and publish the description if it is due.
 
         Raises:
             StateError: what was decided cannot be written.
@@ -141,7 +141,7 @@ class ControlTask:
 
     @property
     def is_due(self) -> bool:
-        """True if something waits for the next tick."""
+        """True if work waits for the next tick."""
         node = self._node
         return node.is_active and (self._is_late or self._lets_in)
 

@@ -1,7 +1,7 @@
-"""Conversations of several steps with one user in one chat, which outlive a restart.
+"""Conversations of several steps with one user in one chat, which survive a restart.
 
-A function returns a `Question` with the function that takes the answer (`@bot.step`). What is kept
-is the name of that function and the data, so nothing runs and nothing waits in between.
+A function returns a `Question` that names the function for the answer (`@bot.step`). The bot stores
+that name and the data, so nothing runs between question and answer.
 """
 
 import json
@@ -17,9 +17,9 @@ from .limits import Pair
 from .memory import BotMemory
 
 MAX_DIALOGUES: Final = 10_000
-"""Questions that wait for an answer; then the oldest goes."""
+"""Maximum number of open questions. The oldest is dropped."""
 MAX_DATA_BYTES: Final = 10_000
-"""Size of a dialogue's data, as JSON."""
+"""Maximum size of a dialogue's data as JSON."""
 _DIALOGUES: Final = Table(
     "bot_dialogues",
     (("pair", "TEXT"), ("step", "TEXT"), ("data", "TEXT"), ("expires_ms", "INTEGER")),
@@ -28,8 +28,8 @@ _DIALOGUES: Final = Table(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Return it to ask the author of a message something. The next thing that the author writes in
-    this chat, unless it calls a command, is the answer.
+    """Question to the author of a message, as the return value of a function. The author's next
+    text in this chat is the answer, unless it calls a command.
 
     Raises:
         ValueError: the data is more than 10,000 bytes of JSON, or there is no time to answer.
@@ -38,11 +38,11 @@ class Question:
 
     text: str
     then: Callable[..., Awaitable[Any]]
-    """The function that takes the answer; declared with `@bot.step`."""
+    """Function for the answer, declared with `@bot.step`."""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """What that function needs to know, beside what the dialogue knows already."""
+    """Data for that function, in addition to the data of the dialogue."""
     expires_s: float = 3600.0
-    """How long the answer may take."""
+    """Time limit of the answer."""
 
     def __post_init__(self) -> None:
         if not self.expires_s > 0:
@@ -52,15 +52,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk(Message):
-    """An answer to a question."""
+    """Answer to a question of the bot."""
 
     data: Mapping[str, Any]
-    """What the questions of this dialogue said is needed."""
+    """Data that the questions of this dialogue collected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A question that waits for its answer."""
+    """Question that waits for its answer."""
 
     step: str
     data: Mapping[str, Any]
@@ -68,10 +68,10 @@ class Dialogue:
 
 
 class Dialogues:
-    """The questions that wait, in memory and in the bot's state.
+    """Open questions, in memory and in the bot's state.
 
-    A change is written together with that the event was handled, so that a crash neither asks twice
-    nor takes one answer for two questions.
+    A change is written together with the end of its event. A crash therefore neither asks twice nor
+    uses one answer for two questions.
     """
 
     def __init__(self, memory: BotMemory) -> None:
@@ -82,12 +82,12 @@ class Dialogues:
             self._open[pair] = Dialogue(step, json.loads(data), expires_ms)
 
     def of(self, pair: Pair, now_ms: int) -> Dialogue | None:
-        """The dialogue with a user in a chat, if one waits for an answer."""
+        """Return the open dialogue with a user in a chat, or None."""
         found = self._open.get(_key(pair))
         return found if found is not None and now_ms < found.expires_ms else None
 
     def put(self, pair: Pair, dialogue: Dialogue | None) -> None:
-        """Have a dialogue wait, or end it; kept with the next `BotMemory.write`."""
+        """Open or end a dialogue. The next `BotMemory.write` keeps the change."""
         key = _key(pair)
         if dialogue is None:
             if self._open.pop(key, None) is not None:
@@ -101,7 +101,7 @@ class Dialogues:
 
 
 def after(question: Question, before: Mapping[str, Any], now_ms: int) -> Dialogue:
-    """The dialogue that a question goes on with.
+    """Return the dialogue that a question continues.
 
     Raises:
         ValueError: its data has become too much.

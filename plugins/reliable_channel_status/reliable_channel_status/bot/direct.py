@@ -1,4 +1,4 @@
-"""Direct messages of a bot: encrypted, acknowledged, repeated; and the bot's contacts."""
+"""Direct messages of a bot (encrypted, acknowledged, repeated), and its contacts."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -35,11 +35,11 @@ from .options import DirectEncryption
 from .reporting import Reporter
 
 CONTACTS: Final = 10_000
-"""Contacts and requests that are remembered; then the oldest goes."""
+"""Maximum number of remembered contacts and requests. The oldest is evicted."""
 RENEGOTIATE_MS: Final = 60_000
-"""Between two new sessions with a user whose messages do not open."""
+"""Minimum time between two new sessions with a user whose messages do not open."""
 MAIL_RETRY_S: Final = 5.0
-"""After which acknowledgements are tried again that the node did not take."""
+"""Pause before acknowledgements are tried again that the node did not accept."""
 
 _PENDING: Final = Table(
     "direct_pending",
@@ -64,31 +64,31 @@ _DEVICE: Final = Table("direct_device", (("name", "TEXT"), ("value", "TEXT")))
 
 
 class ContactState(Enum):
-    """The relation of the bot and another user."""
+    """Contact state of the bot and another user."""
 
     NONE = "none"
-    """Neither asked, or one of them ended it."""
+    """No request is open, or one side ended the contact."""
     REQUESTED = "requested"
-    """The bot asked."""
+    """The bot sent a contact request."""
     ASKED = "asked"
-    """The other asked, and the bot has not accepted."""
+    """The other user asked, and the bot has not accepted."""
     CONTACT = "contact"
-    """One asked and the other accepted, or both asked."""
+    """Both users are contacts: one request was accepted, or both asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """What is known of a contact."""
+    """Facts about a contact."""
 
     state: ContactState = ContactState.NONE
     clock: int = 0
-    """Of the last that was said about it; what is older does not count."""
+    """Clock of the latest statement about the contact. Older statements do not count."""
     request_id: str = ""
-    """The id of the last request."""
+    """Id of the last request."""
 
 
 class Contacts:
-    """The contacts of a bot, on disk."""
+    """Contacts of a bot, on disk."""
 
     def __init__(self, memory: BotMemory) -> None:
         self._memory = memory
@@ -98,17 +98,17 @@ class Contacts:
             self._contacts[PublicKey.parse(peer)] = known
 
     def of(self, peer: PublicKey) -> Contact:
-        """What is known of a user."""
+        """Return the facts about a user."""
         return self._contacts.get(peer) or Contact()
 
     @property
     def mutual(self) -> tuple[PublicKey, ...]:
-        """The users that are contacts."""
+        """Users that are contacts."""
         is_contact = ContactState.CONTACT
         return tuple(peer for peer, one in self._contacts.items() if one.state is is_contact)
 
     def observe(self, received: Received) -> None:
-        """Apply a message about being a contact."""
+        """Apply a message about a contact."""
         payload, peer = received.payload, received.signer
         before = self.of(peer)
         if is_contact_request(received) and isinstance(payload, ChatMessage):
@@ -123,7 +123,7 @@ class Contacts:
             self.put(peer, Contact(ContactState.NONE, payload.clock))
 
     def put(self, peer: PublicKey, contact: Contact) -> None:
-        """Take note of something, unless something later was known."""
+        """Note a change of a contact, unless a later one is known."""
         if contact.clock < self.of(peer).clock:
             return
         if peer not in self._contacts and len(self._contacts) >= CONTACTS:
@@ -136,7 +136,7 @@ class Contacts:
 
 
 def is_contact_request(received: Received) -> bool:
-    """Return True if a user asks to be a contact."""
+    """Return True if a user requests to be a contact."""
     payload = received.payload
     return (
         received.is_direct
@@ -146,7 +146,7 @@ def is_contact_request(received: Received) -> bool:
 
 
 class DirectDesk:
-    """Encrypts what goes to single people, and sees to it that it arrives.
+    """Encrypts direct messages, and repeats them until they are acknowledged.
 
     Args:
         key: the bot's.
@@ -184,7 +184,7 @@ class DirectDesk:
         self._beginnings: list[PublicKey] = []
 
     def seal(self, signed: SignedPayload, peer: PublicKey) -> Outgoing:
-        """The messages for a user; the caller writes the memory.
+        """Return the messages for a user. The caller writes the memory.
 
         Raises:
             PayloadTooLarge: more than 256 segments would be needed.
@@ -216,7 +216,7 @@ class DirectDesk:
             self._news.set()
 
     def settled(self, received: Received) -> None:
-        """Acknowledge a message that is handled, and delete its key."""
+        """Acknowledge a handled message, and delete its key."""
         if received.ratchet_key is not None:
             self.correspondence.confirm(received.ratchet_key)
             self._memory.write()
@@ -225,7 +225,7 @@ class DirectDesk:
             self._news.set()
 
     async def run(self, link: Link, shard: str) -> None:
-        """Publish acknowledgements and repetitions, for ever."""
+        """Publish acknowledgements and repetitions until cancelled."""
         while True:
             self._news = anyio.Event()
             wait_s = None
@@ -241,7 +241,7 @@ class DirectDesk:
                 await self._news.wait()
 
     def looked(self) -> None:
-        """Take note that a batch of messages was opened: sessions may be lost."""
+        """Note that a batch of messages was opened, because sessions may be lost."""
         sessions = self.correspondence.sessions
         if sessions is None:
             return
@@ -256,7 +256,7 @@ class DirectDesk:
                 self._news.set()
 
     async def mail(self, link: Link, shard: str) -> None:
-        """Publish what is due now.
+        """Publish all due messages now.
 
         Raises:
             WakuError: the node did not take it; the peer repeats what was not acknowledged.
@@ -310,7 +310,7 @@ class DirectDesk:
 
 
 class Kept:
-    """Tables of sessions or group keys in the bot's memory; the caller writes it."""
+    """Tables of sessions or group keys in the bot's memory. The caller writes it."""
 
     def __init__(self, memory: BotMemory, tables: Iterable[str]) -> None:
         self._memory = memory
@@ -321,17 +321,17 @@ class Kept:
         return ((name, value) for name, value in self._memory.rows(self._tables[table]))
 
     def put(self, table: str, key: str, value: bytes) -> None:
-        """Put or replace a row."""
+        """Insert or replace a row."""
         self._is_changed = True
         self._memory.put(self._tables[table], key, value)
 
     def delete(self, table: str, key: str) -> None:
-        """Delete a row, if it is there."""
+        """Delete a row, if it exists."""
         self._is_changed = True
         self._memory.erase(self._tables[table], key)
 
     def write(self) -> None:
-        """Have the memory written, if something changed."""
+        """Write the memory if a table changed."""
         if self._is_changed:
             self._is_changed = False
             self._memory.write()

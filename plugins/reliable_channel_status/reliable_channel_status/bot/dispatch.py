@@ -1,7 +1,7 @@
-"""Which functions are called with which event.
+"""Calls of the bot's functions for each event.
 
-An event is marked as handled when all its functions have ended; after a crash in between they run
-again, and what they published the first time is not published again (`Turn.once`).
+An event is handled when all its functions have ended. After a crash they run again, but messages
+from the first run are not published again (`Turn.once`).
 """
 
 from collections.abc import Callable
@@ -51,9 +51,9 @@ from .options import BotOptions
 from .session import Session
 
 ANSWER: Final = "answer"
-"""The name of the call that takes a message as an answer to a question."""
+"""Name of the call that treats a message as an answer to a question."""
 NOT_ANSWERED: Final = "not answered"
-"""Stands for the functions of a call that was beyond a limit."""
+"""Placeholder for the functions of a call that exceeded a limit."""
 _SAID_BY_PEOPLE: Final = (ContentType.TEXT_PLAIN, ContentType.EMOJI, ContentType.IMAGE)
 
 
@@ -86,11 +86,11 @@ class Dispatcher:
 
     @property
     def handled_until_ms(self) -> int:
-        """Everything that was heard and is older is handled."""
+        """Note that all older received events are handled."""
         return min([self._session.now_ms(), *self._pending.values()])
 
     async def tell(self, arrival: Arrival, tasks: TaskGroup) -> None:
-        """Start the functions for an event; wait while too many run."""
+        """Start the functions for an event. Wait while too many run."""
         fingerprint = arrival.received.signed.fingerprint
         memory = self._session.memory
         if memory.was_handled(fingerprint):

@@ -1,4 +1,4 @@
-"""What happens when a bot's function raises: its error handlers are asked, then it is logged."""
+"""Failures of a bot's functions. The error handlers are asked, then the failure is logged."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -17,20 +17,20 @@ from .reporting import Reporter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A function of the bot raised."""
+    """Failure of a function of the bot."""
 
     handler: str
-    """Its name, as in the log; of a command `!name`."""
+    """Name of the function, as in the log. A command has the form `!name`."""
     error: Exception
     event: BotEvent | None
-    """What it was called with, such as a `Message`; None for a task."""
+    """Argument of the call, such as a `Message`. None for a task."""
 
 
 ErrorHandler = Callable[[Failure], Awaitable[Any]]
 
 
 class Failures:
-    """Asks error handlers.
+    """Error handlers of a bot, asked in order.
 
     Args:
         reporter: records an error handler that raises.
@@ -48,9 +48,10 @@ class Failures:
         *,
         otherwise: str | None = None,
     ) -> Any:
-        """Call a function; if it raises, ask its error handlers in order, and raise again.
+        """Call a function. If it raises, ask its error handlers in order, and raise again.
 
-        The first text that an error handler returns is the user's answer, else `otherwise`.
+        The first text that an error handler returns is the answer to the user, otherwise
+        `otherwise`.
         """
         try:
             return await call()
@@ -88,7 +89,7 @@ class Failures:
 
 
 Call: TypeAlias = tuple[str, Callable[[Turn], Awaitable[Any]]]
-"""A function's name, and how to call it in a turn."""
+"""Name of a function, and a way to call it in a turn."""
 
 
 class Isolation:
@@ -106,7 +107,7 @@ class Isolation:
     async def run(
         self, name: str, call: Callable[[Turn], Awaitable[Any]], turn: Turn, *, limited: bool = True
     ) -> None:
-        """Call a function; its failure is logged and counted. Only cancellation from outside passes
+        """Call a function. A failure is logged and counted. Only cancellation from outside passes
         through.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The private groups of a bot: what its members say and do, and what the bot does in them."""
+"""Private groups of a bot: events of the members, and actions of the bot."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -26,13 +26,13 @@ from ..wire.topics import Topic
 from .memory import BotMemory
 
 MAX_GROUPS: Final = 1_000
-"""Groups that are remembered; beyond it invitations are refused."""
+"""Maximum number of remembered groups. Further invitations are refused."""
 _GROUPS: Final = Table("direct_groups", (("chat_id", "TEXT"), ("events", "TEXT")))
 Send: TypeAlias = Callable[[MembershipUpdateMessage, Iterable[PublicKey], str], None]
 
 
 class Groups:
-    """The groups of a bot, on disk.
+    """Private groups of a bot, on disk.
 
     Args:
         key: the bot's.
@@ -62,7 +62,7 @@ class Groups:
             self._know(Group.of(chat_id, read))
 
     def of(self, chat_id: str) -> Group:
-        """A group.
+        """Return the group of an id.
 
         Raises:
             ValueError: the bot was never in such a group.
@@ -73,11 +73,12 @@ class Groups:
 
     @property
     def current(self) -> tuple[Group, ...]:
-        """The groups that the bot is in."""
+        """Groups that the bot is in."""
         return tuple(one for one in self._groups.values() if self._own in one.members)
 
     def observe(self, received: Received, update: MembershipUpdateMessage) -> Received | Refused:
-        """Apply an update; return what it carries as if it had come without it, or the update."""
+        """Apply an update. Return the message in it as if it had come alone, otherwise the
+        update."""
         before = self._groups.get(update.chat_id)
         try:
             group = self._updated(update, before)
@@ -102,7 +103,7 @@ class Groups:
         return replace(received, signed=replace(received.signed, payload=carried))
 
     def forbids(self, received: Received) -> Refused | None:
-        """Why a payload that came without the group's events is not taken, or None."""
+        """Return the reason why a payload without the group's events is refused, or None."""
         payload = received.payload
         assert isinstance(payload, ChatPayload)
         group = self._groups.get(payload.chat_id)
@@ -128,7 +129,7 @@ class Groups:
     # -- what the bot does ------------------------------------------------------------------------
 
     def create(self, name: str, members: Iterable[PublicKey]) -> Group:
-        """Create a group and let users in.
+        """Create a group and add users.
 
         Raises:
             ValueError: too many members, or no name.
@@ -153,7 +154,7 @@ class Groups:
         members: Iterable[PublicKey] = (),
         name: str = "",
     ) -> Group:
-        """Write an event and send it to the members, those that it removes too.
+        """Write an event and send it to the members, removed ones included.
 
         Raises:
             ValueError: the bot is not in the group, or may not do this.
@@ -172,14 +173,14 @@ class Groups:
         self._send(update, others, f"group {group.chat_id} {group.clock} {len(group.events)}")
 
     def carrying(self, room: Room, payload: ChatMessage | EmojiReaction) -> MembershipUpdateMessage:
-        """A message of the group with its events, as clients send it."""
+        """Return a message of the group with its events, as clients send it."""
         events = _data(self.of(room.chat_id).events)
         if isinstance(payload, ChatMessage):
             return MembershipUpdateMessage(chat_id=room.chat_id, events=events, message=payload)
         return MembershipUpdateMessage(chat_id=room.chat_id, events=events, emoji_reaction=payload)
 
     def others(self, chat_id: str) -> list[PublicKey]:
-        """The members beside the bot, in a fixed order."""
+        """Return the members except the bot, in a fixed order."""
         return sorted(self.of(chat_id).members - {self._own}, key=lambda key: key.compressed)
 
     def _keep(self, group: Group) -> None:

@@ -1,4 +1,4 @@
-"""What a bot's author wrote: which function is called for what."""
+"""Functions of a bot, each with the events that it handles."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -29,16 +29,17 @@ Check: TypeAlias = Callable[[Message], bool | Awaitable[bool]]
 
 
 class NotAllowed(Exception):
-    """A user may not call a command; the text is for the user."""
+    """A user may not call a command. The text is for the user."""
 
 
 def by_member(message: Message) -> bool:
-    """Members of the community; elsewhere those of any community of the bot."""
+    """Check that the user is a member of the community, or elsewhere of any community of the
+    bot."""
     return message.by_member
 
 
 def by_moderator(message: Message) -> bool:
-    """Users that may moderate where the message was written."""
+    """Check that the user may moderate in the chat of the message."""
     return message.by_moderator
 
 
@@ -47,17 +48,17 @@ def by_contact(message: Message) -> bool:
 
 
 def in_direct(message: Message) -> bool:
-    """Calls in a one-to-one chat with the bot."""
+    """Check that the chat is a one-to-one chat with the bot."""
     return message.is_direct
 
 
 def in_channels(*names: str) -> Check:
-    """Calls in some channels, by uuid or a public chat's name."""
+    """Check that the chat is one of some channels, by uuid or a public chat's name."""
     return lambda message: message.room.name in names
 
 
 def any_of(*checks: Check) -> Check:
-    """Calls that at least one of several checks allows."""
+    """Check that at least one of several checks allows the call."""
 
     async def check(message: Message) -> bool:
         refused: NotAllowed | None = None
@@ -90,11 +91,11 @@ async def allows(checks: Sequence[Check], message: Message) -> bool:
 Allow: TypeAlias = (
     Literal["moderators"] | Iterable[PublicKey | str] | Callable[[PublicKey], bool] | None
 )
-"""Users that may call a command: moderators, listed public keys, those that a function accepts, or
+"""Users that may call a command: moderators, listed public keys, users that a function accepts, or
 all."""
 
 MESSAGE_FORMS: Final = (ChatMessage, Message)
-"""What handlers of messages may ask for by annotating their first parameter."""
+"""Message types that handlers may request by annotating their first parameter."""
 
 Kind: TypeAlias = Literal[
     "message",
@@ -122,7 +123,8 @@ DIRECT: Final[tuple[Kind, ...]] = (
     "group_message",
     "group_change",
 )
-"""Kinds that are of direct messages: a bot with a function for one reads and answers them."""
+"""Events of direct messages. A bot with a function for one of them reads and answers direct
+messages."""
 GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
     "message": MESSAGE_FORMS,
     "mention": MESSAGE_FORMS,
@@ -142,16 +144,16 @@ GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
     "group_message": MESSAGE_FORMS,
     "group_change": (GroupChange,),
 }
-"""What handlers of each kind of event are given."""
+"""Argument type for the handlers of each kind of event."""
 
 
 ErrorChain: TypeAlias = tuple[Sequence[ErrorHandler], ...]
-"""Error handlers of a router, then those of the bot; others may be added to each later."""
+"""Error handlers of a router, followed by those of the bot. Each list may grow later."""
 
 
 @dataclass(frozen=True, slots=True)
 class BotCommand:
-    """A command, the users that may call it, and how often."""
+    """Command, with the users that may call it and its rate limit."""
 
     command: Command
     allow: Literal["moderators"] | Callable[[PublicKey], bool] | None
@@ -164,18 +166,18 @@ class BotCommand:
 
 @dataclass(frozen=True, slots=True)
 class EventHandler:
-    """A function for one kind of event."""
+    """Function for one kind of event."""
 
     name: str
     handler: Handler
     wants_payload: bool
-    """True if it asks for the bare `ChatMessage`."""
+    """True if the function requests the bare `ChatMessage`."""
     error_handlers: ErrorChain = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A function that takes an answer to a question."""
+    """Function for the answer to a question."""
 
     command: Command
     error_handlers: ErrorChain = ()
@@ -183,7 +185,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What runs beside the events: once, or again and again."""
+    """Function that runs beside the events, once or repeatedly."""
 
     name: str
     run: Callable[[], Awaitable[Any]]
@@ -196,18 +198,18 @@ Registered = TypeVar("Registered", BotCommand, EventHandler, Step, Job)
 
 @dataclass(slots=True)
 class Handlers:
-    """All functions of a bot or a router."""
+    """Functions of a bot or a router."""
 
     commands: dict[str, BotCommand] = field(default_factory=dict)
-    """By name, which is two words in a group."""
+    """Commands by name. In a group, a name has two words."""
     groups: dict[str, str] = field(default_factory=dict)
-    """What groups of commands are for, by name."""
+    """Descriptions of groups of commands, by name."""
     events: dict[Kind, list[EventHandler]] = field(default_factory=dict)
     steps: dict[str, Step] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
     error_handlers: list[ErrorHandler] = field(default_factory=list)
     is_included: bool = False
-    """True if they belong to another's now, so that nothing can be added."""
+    """True if they were included elsewhere, so that no function can be added."""
 
     def add_command(
         self,
@@ -236,7 +238,7 @@ class Handlers:
         )
 
     def add_group(self, name: str, about: str) -> str:
-        """Add a group of commands; return its name.
+        """Add a group of commands. Return its name.
 
         Raises:
             ValueError: the name is taken, or not one word.
@@ -283,7 +285,7 @@ class Handlers:
         self.jobs.append(Job(name, function, every_s, (self.error_handlers,)))
 
     def include(self, other: "Handlers", checks: tuple[Check, ...]) -> None:
-        """Take over all functions of others; these can be given no more then.
+        """Include all functions of another collection, which accepts no more then.
 
         Args:
             other: functions of a router.
@@ -315,9 +317,9 @@ class Handlers:
         return replace(one, error_handlers=(*one.error_handlers, self.error_handlers))
 
     def find(self, name: str, rest: str) -> tuple[str, BotCommand | None, str] | None:
-        """The command that a name and what follows it call, its full name, and the arguments.
+        """Return the command that a text calls, its full name, and the arguments.
 
-        None in the place of the command stands for help about a group; None for no such name.
+        The command is None for help about a group. The result is None for an unknown name.
         """
         if name in self.groups:
             first, *more = rest.split(maxsplit=1)[:2] or [""]
@@ -330,7 +332,7 @@ class Handlers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all commands and groups."""
+        """Return all commands and groups."""
         return (*(name for name in self.commands if " " not in name), *self.groups)
 
     def _check_open(self) -> None:

@@ -1,4 +1,5 @@
-"""From Waku messages to what happened in the bot's chats, each once, in the order of the clocks."""
+"""Conversion of Waku messages to events in the bot's chats, each once, in the order of the
+clocks."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,22 +34,22 @@ _ORDINARY = (RefusalReason.REPEATED, RefusalReason.REPEATED_KEY, RefusalReason.U
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A payload that arrived and was applied."""
+    """Payload that arrived and was applied."""
 
     received: Received
     applied: Applied
     clock_ms: int
-    """When, by the author's signed clock; by the Waku message where the clock is not a time."""
+    """Time by the author's signed clock, or of the Waku message if the clock is not a time."""
     is_live: bool
-    """True if it just arrived, rather than from Store."""
+    """True if the payload arrived live, False if it came from Store."""
     membership: Change | None = None
-    """What it changed about the bot's membership."""
+    """Change of the bot's membership."""
     taken: Taken | None = None
-    """What it is to a community that the bot runs."""
+    """Meaning for a community that the bot runs."""
 
 
 class Inbox:
-    """Opens, reads and orders; what is refused is counted and logged."""
+    """Opens, reads and orders messages. Refused ones are counted and logged."""
 
     def __init__(
         self, session: Session, topics: Sequence[Topic], private_keys: Sequence[PrivateKey]
@@ -74,8 +75,8 @@ class Inbox:
         )
 
     def follow(self) -> Iterator[Topic]:
-        """Listen to the topics that the bot's chats have now; yields after each that came or went,
-        as a new key takes some hundredths of a second."""
+        """Listen to the topics of the bot's present chats. It yields after each change, because a
+        new key takes some hundredths of a second."""
         wanted = {*self._fixed, *self._session.rooms.topics}
         for topic in sorted(self._topics ^ wanted, key=lambda one: one.id):
             if topic in wanted:
@@ -86,18 +87,18 @@ class Inbox:
             yield topic
 
     def said(self, signed: SignedPayload, topic: Topic) -> None:
-        """Take note of what the bot wrote to a user alone: no copy of it comes back."""
+        """Note a direct message of the bot, of which no copy returns."""
         now_ms = self._session.now_ms()
         own = Received(signed, topic, now_ms, self._me, is_private=True, is_ephemeral=False)
         self.conversation.apply(own, now_ms)
 
     @property
     def content_topics(self) -> tuple[str, ...]:
-        """What to ask the node for."""
+        """Return the topics to request from the node."""
         return self._opener.content_topics
 
     def take(self, messages: Sequence[Fetched], *, is_live: bool) -> list[Arrival]:
-        """What some messages bring, ordered by clock; of the same clock by message id."""
+        """Return the payloads of some messages, ordered by clock, then by message id."""
         now_ms = self._session.now_ms()
         received: list[Received] = []
         for one in messages:
@@ -174,7 +175,7 @@ class Inbox:
         return [_from_peer(received)]
 
     def apply(self, received: Iterable[Received], *, is_live: bool) -> list[Arrival]:
-        """What some payloads change, in the same order."""
+        """Return the changes of some payloads, in the same order."""
         now_ms = self._session.now_ms()
         in_order = sorted(received, key=lambda one: (clock_ms(one), one.message_id))
         happened = []
@@ -256,11 +257,11 @@ def _direct(received: Received) -> Refused:
 
 
 def clock_ms(received: Received) -> int:
-    """The clock that the author signed, in milliseconds; the Waku timestamp where it is not a
+    """Return the clock that the author signed (ms), or the Waku timestamp if the clock is not a
     time.
 
-    Of a clock in seconds it is the end of that second: else a request to join in the second in
-    which the bot begins would pass for an earlier one, which no function is called for.
+    A clock in seconds counts as the end of that second. Otherwise a request to join in the bot's
+    first second would count as older than the bot, and no function would be called.
     """
     payload = received.payload
     if isinstance(payload, ChatPayload):

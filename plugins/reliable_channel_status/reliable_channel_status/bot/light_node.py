@@ -1,6 +1,6 @@
-"""Service peers over libp2p in place of a Waku node: what is said is pushed to the bot.
+"""Service peers over libp2p in place of a Waku node. They push messages to the bot.
 
-It has what `Link` needs of a node; needs `reliable-channel-status[libp2p]`.
+It has the methods that `Link` needs of a node. Needs `reliable-channel-status[libp2p]`.
 """
 
 import ssl
@@ -26,9 +26,9 @@ from waku.p2p import (
 )
 
 TOPICS_PER_SUBSCRIPTION: Final = 100
-"""Of nwaku and go-waku."""
+"""Message limit of nwaku and go-waku."""
 WAITING: Final = 10_000
-"""Messages of a shard that wait for the bot; Store is asked for older ones."""
+"""Messages of a shard that wait for the bot. Older ones are fetched from Store."""
 
 
 class LightNode:
@@ -90,7 +90,7 @@ class LightNode:
         await self._stack.aclose()  # the block's exception goes on as it is
 
     async def subscribe(self, shards: Sequence[str], content_topics: Sequence[str]) -> None:
-        """Have messages pushed, of the first shard at least; what was subscribed before stays.
+        """Subscribe to messages, at least of the first shard. Earlier subscriptions stay.
 
         Raises:
             WakuError: no peer pushes those of the first shard.
@@ -113,7 +113,7 @@ class LightNode:
                     self._subscribed.add((shard, part))
 
     async def take(self, shard: str) -> list[WakuMessage]:
-        """Return what was pushed since the last time.
+        """Return the messages that were pushed since the last call.
 
         Raises:
             NodeUnreachable: no peer pushes at the moment; the client looks for others by itself.
@@ -126,7 +126,7 @@ class LightNode:
         return list(arrived)
 
     async def wait(self, seconds: float) -> None:
-        """Wait so long, or until something is pushed."""
+        """Wait for the given time, or until a message is pushed."""
         with anyio.move_on_after(seconds):
             if not self._arrived:
                 self._news = anyio.Event()
@@ -141,11 +141,11 @@ class LightNode:
         await self._client.light_push(message, shard)
 
     def store_all(self, query: StoreQuery) -> AsyncGenerator[StoreEntry, None]:
-        """Yield what the Stores have, as `LightClient.store_all`."""
+        """Yield the messages of the Stores, as `LightClient.store_all`."""
         return self._client.store_all(query)
 
     async def store_by_hash(self, hashes: Sequence[bytes]) -> list[StoreEntry]:
-        """Return what the Stores have of these messages, as `LightClient.store_by_hash`."""
+        """Return these messages as far as the Stores have them, as `LightClient.store_by_hash`."""
         return await self._client.store_by_hash(hashes)
 
     async def _read(

@@ -1,4 +1,4 @@
-"""How often a user may call the bot: token buckets. Pure: the time is given."""
+"""Rate limits of users: token buckets without I/O and with given times."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -11,12 +11,13 @@ from ..wire.keys import PublicKey
 from ..wire.recent import Recent
 
 REMEMBERED: Final = 10_000
-"""Buckets that are not full; the one unused for longest goes, and with it what it had used."""
+"""Maximum number of buckets that are not full. The one unused for longest is removed, with its used
+calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """So many calls at once, and then one whenever `per_ms / calls` have passed.
+    """Rate limit: `calls` at once, and then one each `per_ms / calls`.
 
     Raises:
         ValueError: fewer than one call, or no time.
@@ -35,8 +36,8 @@ CooldownKey: TypeAlias = Literal["user", "channel", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """How often one command can be used: `calls` in `per_s` seconds by each user, in each channel,
-    or by all users together.
+    """Rate limit of one command: `calls` in `per_s` seconds by each user, in each channel, or by
+    all users together.
 
     Raises:
         ValueError: fewer than one call, no time, or `by` is none of them.
@@ -44,7 +45,7 @@ class Cooldown:
 
     calls: int
     per_s: float
-    by: Annotated[CooldownKey, Doc("Calls that are counted together.")] = "user"
+    by: Annotated[CooldownKey, Doc("Scope of calls that are counted together.")] = "user"
 
     def __post_init__(self) -> None:
         check(self)
@@ -52,19 +53,19 @@ class Cooldown:
 
     @property
     def limit(self) -> RateLimit:
-        """The same as a limit."""
+        """Return the same limit in milliseconds."""
         return RateLimit(self.calls, round(self.per_s * 1000))
 
 
 class Buckets:
-    """A limit that holds for each key by itself, such as a user."""
+    """Limit that applies to each key by itself, such as a user."""
 
     def __init__(self, limit: RateLimit, *, remembered: int = REMEMBERED) -> None:
         self._limit = limit
         self._buckets: Recent[Hashable, tuple[float, int]] = Recent(remembered)
 
     def take(self, key: Hashable, now_ms: int) -> bool:
-        """Return True if one more call is within the limit; if so it counts."""
+        """Return True if one more call is within the limit, and count it."""
         calls, per_ms = self._limit.calls, self._limit.per_ms
         left, since_ms = self._buckets.get(key, (float(calls), now_ms))
         now_ms = max(now_ms, since_ms)
@@ -74,7 +75,7 @@ class Buckets:
         return is_allowed
 
     def wait_ms(self, key: Hashable, now_ms: int) -> int:
-        """After how long one more call is within the limit; 0 if it is now."""
+        """Return the time until one more call is within the limit (0 if it is now)."""
         calls, per_ms = self._limit.calls, self._limit.per_ms
         left, since_ms = self._buckets.get(key, (float(calls), now_ms))
         left = min(calls, left + max(0, now_ms - since_ms) * calls / per_ms)
@@ -82,7 +83,7 @@ class Buckets:
 
 
 Pair: TypeAlias = tuple[str, PublicKey]
-"""A chat and a user in it."""
+"""Chat, and a user in it."""
 
 REMEMBERED_PAIRS: Final = 10_000
 LONG_AGO: Final = -(2**63)
@@ -90,7 +91,7 @@ LONG_AGO: Final = -(2**63)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopLimits:
-    """When an exchange counts as a loop.
+    """Conditions under which an exchange counts as a loop.
 
     Raises:
         ValueError: a number below 1.
@@ -128,14 +129,14 @@ class _Exchange:
 
 
 class LoopGuard:
-    """Counts rounds between the bot and each other user of each chat."""
+    """Counter of rounds between the bot and each user in each chat."""
 
     def __init__(self, limits: LoopLimits, *, remembered: int = REMEMBERED_PAIRS) -> None:
         self._limits = limits
         self._exchanges: Recent[Pair, _Exchange] = Recent(remembered)
 
     def heard(self, pair: Pair, now_ms: int) -> bool:
-        """Take note of another's message; return whether it is the one that makes a loop."""
+        """Note another user's message. Return True if it completes a loop."""
         exchange = self._exchange(pair)
         is_answered = exchange.is_answered
         last_ms = exchange.answered_ms if is_answered else exchange.heard_ms
@@ -155,13 +156,13 @@ class LoopGuard:
         return True
 
     def answered(self, pair: Pair, now_ms: int) -> None:
-        """Take note that the bot answered a user."""
+        """Note that the bot answered a user."""
         exchange = self._exchange(pair)
         exchange.was_quick = now_ms - exchange.heard_ms <= self._limits.reflex_ms
         exchange.answered_ms, exchange.is_answered = now_ms, True
 
     def is_silent(self, pair: Pair, now_ms: int) -> bool:
-        """Return True if the bot does not answer that user there, as a loop was found."""
+        """Return True if the bot does not answer that user there, because of a loop."""
         exchange = self._exchanges.get(pair)
         return exchange is not None and now_ms < exchange.silent_until_ms
 

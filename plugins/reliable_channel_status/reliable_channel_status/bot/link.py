@@ -1,7 +1,8 @@
-"""The bot's way to Waku: one subscription a shard for all chats.
+"""Link of a bot to Waku, with one subscription for each shard.
 
-A node's REST API is looked into as fast as traffic asks: static shards of cluster 16, so
-`/relay/v1/messages/{pubsub_topic}` and never the `auto` routes. Service peers push (`light_node`).
+A node's REST API is polled as fast as the traffic needs. Status uses static shards of cluster 16,
+so the link calls `/relay/v1/messages/{pubsub_topic}` and never the `auto` routes. Service peers
+push messages (`light_node`).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -17,15 +18,15 @@ from ..wire.recent import Recent
 NS_PER_MS: Final = 1_000_000
 PAGE_SIZE: Final = 100
 TOPICS_PER_QUERY: Final = 20
-"""What keeps the address of a Store query short."""
+"""Limit that keeps the address of a Store query short."""
 REMEMBERED_HASHES: Final = 50_000
 CACHE_CAPACITY: Final = 50
-"""Messages of a shard that nwaku's cache holds: a look that brings so many may come too late."""
+"""Size of nwaku's cache for a shard. A read that returns as many may come too late."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A message with the hash by which the network knows it."""
+    """Message with its hash on the network."""
 
     message: WakuMessage
     message_hash: bytes
@@ -33,43 +34,43 @@ class Fetched:
 
 
 class Node(Protocol):
-    """What a link asks of a node."""
+    """Methods of a node that a link needs."""
 
     fill: float
-    """How full the shard's cache was at the last look; from 1 on Store may know more."""
+    """Fill of the shard's cache at the last read. From 1 on Store may have more messages."""
     unserved: dict[str, str]
-    """Shards of the last `subscribe` that cannot be heard, and why."""
+    """Shards of the last `subscribe` that cannot be received, with reasons."""
 
     async def subscribe(self, shards: Sequence[str], content_topics: Sequence[str]) -> None:
-        """Hear these topics of the shards, of the first shard at least.
+        """Receive these topics of the shards, at least of the first shard.
 
         Raises:
             WakuError: the node is away, or does not serve this.
         """
 
     async def take(self, shard: str) -> list[WakuMessage]:
-        """Return what arrived since the last time.
+        """Return the messages since the last call.
 
         Raises:
             WakuError: the node is away; `NotSubscribed`: subscribe again.
         """
 
     async def publish(self, shard: str, message: WakuMessage) -> None:
-        """Publish.
+        """Publish a message on a shard.
 
         Raises:
             WakuError: the node did not take it.
         """
 
     def store_all(self, query: StoreQuery) -> AsyncGenerator[StoreEntry, None]:
-        """Yield what Store has, of all pages."""
+        """Yield the messages of Store, from all pages."""
 
     async def store_by_hash(self, hashes: Sequence[bytes]) -> list[StoreEntry]:
-        """Return what Store has of these messages."""
+        """Return these messages as far as Store has them."""
 
 
 class RestNode:
-    """A Waku node through its REST API."""
+    """Waku node, used through its REST API."""
 
     def __init__(self, client: WakuClient) -> None:
         self._client = client
@@ -79,7 +80,7 @@ class RestNode:
         self.store_by_hash = client.store_by_hash
 
     async def subscribe(self, shards: Sequence[str], content_topics: Sequence[str]) -> None:
-        """Subscribe to the whole shards, as relay has it."""
+        """Subscribe to whole shards, as relay does."""
         self.unserved = {}
         for shard in shards:
             try:
@@ -99,7 +100,7 @@ class RestNode:
 
 
 class Link:
-    """One node, some shards, some content topics.
+    """Link to one node for some shards and content topics.
 
     Args:
         node: what is asked; the caller closes it.
@@ -119,13 +120,13 @@ class Link:
         """How full the fullest cache was at the last look; from 1 on Store may know more."""
 
     def listen(self, content_topics: Sequence[str]) -> None:
-        """Be interested in other content topics from now on."""
+        """Change the content topics of interest."""
         topics = frozenset(content_topics)
         self.is_subscribed &= topics == self._content_topics
         self._content_topics = topics
 
     async def subscribe(self) -> None:
-        """Subscribe to all shards; `unserved` names those that cannot be heard.
+        """Subscribe to all shards. `unserved` names the shards that cannot be received.
 
         Raises:
             WakuError: the node is away, has no relay, or does not serve the first shard.
@@ -135,11 +136,11 @@ class Link:
 
     @property
     def unserved(self) -> dict[str, str]:
-        """Shards that the node does not serve, and why."""
+        """Shards that the node does not serve, with reasons."""
         return self._node.unserved
 
     async def look(self) -> list[Fetched]:
-        """What arrived since the last look and was not here before.
+        """Return new messages since the last call.
 
         Raises:
             WakuError: the node is away; `is_subscribed` says whether to subscribe anew. What one
@@ -163,7 +164,7 @@ class Link:
         return found
 
     async def history(self, start_ms: int, end_ms: int) -> AsyncIterator[list[Fetched]]:
-        """What Store holds of a time and was not here before, in pages, the oldest first.
+        """Yield pages of new messages in Store from a time range, oldest first.
 
         Raises:
             WakuError: no Store answers; the pages so far are good.
@@ -179,7 +180,7 @@ class Link:
     async def stored(
         self, shard: str, content_topics: Sequence[str], start_ns: int, end_ns: int
     ) -> AsyncGenerator[list[Fetched], None]:
-        """What Store holds of some topics and a time, in pages, the oldest first.
+        """Yield pages of messages in Store from some topics and a time range, oldest first.
 
         Raises:
             WakuError: no Store answers; the pages so far are good.
@@ -205,7 +206,7 @@ class Link:
         yield page
 
     async def by_hash(self, shard: str, hashes: Sequence[bytes]) -> list[Fetched]:
-        """Those of some messages that Store holds.
+        """Return these messages as far as Store has them.
 
         Raises:
             WakuError: no Store answers.
@@ -216,7 +217,7 @@ class Link:
         return [one for one in fetched if one.message_hash in wanted]
 
     def new(self, fetched: Sequence[Fetched]) -> list[Fetched]:
-        """Those of some messages that are of interest and were not here before."""
+        """Return the messages of interest that are new."""
         return [one for one in fetched if self._is_new(one)]
 
     def is_on(self, shard: str) -> bool:
@@ -224,7 +225,7 @@ class Link:
         return shard in self._shards
 
     async def publish(self, shard: str, message: WakuMessage) -> None:
-        """Publish; the message does not come back to us as new.
+        """Publish a message. It does not return as new.
 
         Raises:
             WakuError: the node did not take it.

@@ -1,7 +1,7 @@
-"""Whether a bot is a member of its communities: clients drop what others than members write.
+"""Membership of a bot in its communities, because clients drop messages of others than members.
 
-Only the owner's description counts, which lists all members; the one with the highest clock. A bot
-that it does not list asks to be let in, and waits for the description that does.
+Only the owner's description with the highest clock counts, which lists all members. If the bot is
+not listed, it requests to join, and waits for the description that lists it.
 """
 
 import logging
@@ -31,14 +31,14 @@ from .reporting import Reporter
 Standing: TypeAlias = Literal[
     "unknown", "not_a_member", "requested", "member", "rejected", "kicked", "left", "closed"
 ]
-"""Where a bot stands: `unknown` until a description is read, `requested` until it is answered,
-`closed` where no request would help, such as where members need tokens."""
+"""Membership of a bot: `unknown` before a description is read, `requested` until the answer,
+`closed` if no request helps, for example because members need tokens."""
 
 Change: TypeAlias = Literal["joined", "rejected", "kicked", "not_a_member"]
-"""What a payload changed."""
+"""Change caused by a payload."""
 
 REQUEST_AGAIN_MS: Final = 7 * 86_400_000
-"""Owners' clients forget a request after a week."""
+"""Time after which owners' clients forget a request: a week."""
 
 
 _CAN_SPEAK: Final = ("unknown", "member")
@@ -46,11 +46,11 @@ _FINAL: Final = ("rejected", "kicked", "closed")
 
 
 class NotAMember(ReliableChannelError, RuntimeError):
-    """The bot is not a member of a community: clients would drop what it says there."""
+    """The bot is not a member of a community, so clients would drop its messages there."""
 
 
 class CannotJoin(NotAMember):
-    """No request would help: the text names the permission that the bot lacks."""
+    """No request would help. The text names the permission that the bot lacks."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class _Place:
 
 
 class Memberships:
-    """Where the bot stands in each of its communities; kept over a restart.
+    """Membership of the bot in each of its communities, kept across restarts.
 
     Args:
         public_key: the bot.
@@ -99,7 +99,7 @@ class Memberships:
         }
 
     def standing(self, community: Community) -> Standing:
-        """The bot's membership of one of its communities.
+        """Return the membership of the bot in a community.
 
         Raises:
             KeyError: it is not one of the bot's.
@@ -107,12 +107,12 @@ class Memberships:
         return self._places[community].standing
 
     def why(self, community: Community) -> str:
-        """Why a community is closed to the bot, or an empty text."""
+        """Return the reason why a community is closed to the bot, or an empty text."""
         place = self._places.get(community)
         return "" if place is None else place.why
 
     def check(self, community: Community | None) -> None:
-        """See that clients show what the bot says in a community, as far as that is known.
+        """Check that clients show the bot's messages in a community, as far as is known.
 
         Raises:
             NotAMember: they do not.
@@ -122,7 +122,7 @@ class Memberships:
             raise self._outside(community, place)
 
     def check_open(self, community: Community) -> None:
-        """See that a request to join could be accepted.
+        """Check that a request to join could be accepted.
 
         Raises:
             CannotJoin: it could not.
@@ -132,7 +132,8 @@ class Memberships:
 
     @property
     def given_up(self) -> NotAMember | None:
-        """That a community rejected, kicked or cannot take the bot; None while there is hope."""
+        """Error that a community rejected or removed the bot, or is closed to it. None
+        otherwise."""
         places = self._places.items()
         given_up = ((one, place) for one, place in places if place.standing in _FINAL)
         return next((self._outside(one, place) for one, place in given_up), None)
@@ -147,11 +148,11 @@ class Memberships:
 
     @property
     def undescribed(self) -> tuple[Community, ...]:
-        """The communities of which no description was read yet, in this life or an earlier one."""
+        """Communities without a description, in this run or an earlier one."""
         return tuple(community for community, place in self._places.items() if not place.clock)
 
     def observe(self, received: Received) -> Change | None:
-        """Take note of a description, or of the owner's answer; return what changed."""
+        """Note a description or the owner's answer. Return the change."""
         community, payload = Community(received.signer), received.payload
         place = self._places.get(community)
         change: Change | None = None
@@ -172,25 +173,25 @@ class Memberships:
         return change
 
     def owns(self, community: Community, description: CommunityDescription) -> None:
-        """Take note of the description of a community whose key the bot has."""
+        """Note the description of a community whose key the bot has."""
         place = self._places[community]
         place.clock = max(place.clock, description.clock)
         place.standing = "member" if self._me in description.members else "not_a_member"
         self.keep(community)
 
     def keep(self, community: Community) -> None:
-        """Write down what is known of a community; after its functions have ended, as they run
-        again otherwise."""
+        """Write the facts about a community. Call it after its functions have ended, because they
+        otherwise run again."""
         self._memory.keep(_name(community), asdict(self._places[community]))
 
     def requested(self, community: Community) -> None:
-        """Take note of a request that is on its way."""
+        """Note that a request was sent."""
         place = self._places[community]
         place.standing, place.requested_ms = "requested", self._now_ms()
         self.keep(community)
 
     def left(self, community: Community) -> None:
-        """Take note that the bot left."""
+        """Note that the bot left a community."""
         self._places[community].standing = "left"
         self.keep(community)
 
@@ -239,30 +240,30 @@ def _name(community: Community) -> str:
 
 
 SEARCHED_MS: Final = 30 * 86_400_000
-"""How far back descriptions are searched: what Status' nodes keep."""
+"""Time span of the search for descriptions: the retention of Status' nodes."""
 
 
 class StoredStanding(Enum):
-    """Where a bot stands in a community."""
+    """Membership of a bot in one community, as found in Store."""
 
     MEMBER = "member"
     """The description lists the bot."""
     NOT_A_MEMBER = "not a member"
-    """It does not: clients drop what the bot says there."""
+    """The description does not list the bot, so clients drop its messages."""
     CLOSED = "closed"
-    """It does not, and no request would help."""
+    """The description does not list the bot, and no request would help."""
     UNKNOWN = "unknown"
-    """Store has no description."""
+    """Store has no description of the community."""
 
 
 @dataclass(frozen=True, slots=True)
 class MembershipFinding:
-    """What was found about one community."""
+    """Findings about one community."""
 
     community: Community
     place: StoredStanding
     advice: str
-    """What to do, or an empty text."""
+    """Return advice, or an empty text."""
 
     def to_dict(self) -> dict[str, str]:
         return {
@@ -283,7 +284,7 @@ async def examine(
     shards: Sequence[str],
     now_ms: int,
 ) -> list[MembershipFinding]:
-    """Where a bot stands in each community, by the latest description in Store.
+    """Return the membership of a bot in each community, by the latest descriptions in Store.
 
     Args:
         node: what is asked; the caller closes it.

@@ -1,8 +1,9 @@
-"""What a bot must not forget: what it handled and said, and up to when it has heard everything.
+"""Memory of a bot: handled events, sent messages, and the time up to which it has received
+everything.
 
-Rows of the channel's state store (`reliable_channel.state`), so that a bot's file has one owner, a
-version, and survives a kill like a channel's. Each method that changes something has written it
-when it returns; nothing is said before that.
+It consists of rows in the channel's state store (`reliable_channel.state`). A bot's file therefore
+has one owner and a version, and survives a kill like a channel's. A method that changes something
+has written it when it returns. Nothing is sent before that.
 """
 
 import json
@@ -19,17 +20,19 @@ from ..wire.outcomes import MessageId
 from ..wire.rules import ChatClock
 
 LATE_MS: Final = 3_600_000
-"""A question that is heard up to an hour after everything before it was heard is still answered."""
+"""Time for which a late question is still answered, after everything before it was received."""
 HANDLED: Final = 100_000
-"""Handled events that are remembered; beyond it what is older than the oldest is not answered."""
+"""Maximum number of remembered handled events. Events older than the oldest are not answered."""
 SAID: Final = 20_000
-"""What the bot said, by what for; then the oldest may be said again if it is asked for again."""
+"""Maximum number of remembered messages of the bot by their cause. The oldest may be sent again if
+it is requested again."""
 CHATS: Final = 1_000
-"""Chats whose clocks are remembered: of a whole community anybody can write into made-up ones."""
+"""Maximum number of chats whose clocks are remembered, because anybody can write into invented
+chats of a community."""
 UNPUBLISHED: Final = 1_000
 """Messages that wait for the node."""
 UNCONFIRMED: Final = 1_000
-"""Messages that Store is to show; beyond it the oldest counts as kept."""
+"""Messages that Store should confirm. Beyond it the oldest counts as stored."""
 
 _TIMES: Final = Table("bot_times", (("name", "TEXT"), ("at_ms", "INTEGER")))
 _CLOCKS: Final = Table("bot_clocks", (("chat_id", "TEXT"), ("clock", "INTEGER")))
@@ -51,35 +54,35 @@ _OWN: Final = {table.name for table in (_TIMES, _CLOCKS, _HANDLED, _SAID, _NOTES
 
 
 class OutboxFull(RuntimeError):
-    """The node has taken nothing for so long that nothing more can wait for it."""
+    """The node has accepted nothing for so long that no further message can wait."""
 
 
 @dataclass(slots=True)
 class OutboxEntry:
-    """Something that the bot said, or is about to."""
+    """Message that the bot has sent, or will send."""
 
     once: str
-    """What it was said for: it is said once."""
+    """Cause of the message, for which it is sent once."""
     number: int
     message_id: MessageId
     route: str
-    """The pubsub topic, or the community in whose SDS channel it goes."""
+    """Pubsub topic, or the community whose SDS channel sends it."""
     messages: tuple[WakuMessage, ...]
-    """What the node has to take yet, and Store to keep; empty once both is done. What goes through
-    an SDS channel is one message with the signed payload, which the channel wraps and encrypts."""
+    """Messages that the node must still accept and Store must keep. Empty once both is done. In an
+    SDS channel it is one message with the signed payload, which the channel wraps and encrypts."""
     published: int = 0
-    """How often, in this run."""
+    """Number of publications in this run."""
     looks: int = 0
-    """How often Store lacked it since it was published last."""
+    """Number of Store queries without it since the last publication."""
 
     @property
     def is_sealed(self) -> bool:
-        """True if it is as it goes to the node: a pubsub topic begins with a slash."""
+        """True if it goes to the node as it is. A pubsub topic begins with a slash."""
         return self.route.startswith("/")
 
 
 class BotMemory:
-    """One bot's memory, in memory and in a store.
+    """Memory of one bot, in memory and in a store.
 
     Raises:
         StateError: the store cannot be used, or is another bot's.
@@ -109,7 +112,7 @@ class BotMemory:
 
     @property
     def heard_ms(self) -> int:
-        """Everything up to this time was heard and handled."""
+        """Time up to which everything was received and handled."""
         return self._times["heard"]
 
     @property
@@ -118,11 +121,12 @@ class BotMemory:
 
     @property
     def answers_since_ms(self) -> int:
-        """What has a lower clock was here before, or before the bot was, and is not answered."""
+        """Clock below which messages are older than the bot or were here before. They are not
+        answered."""
         return max(self._times["born"], self._times.get("forgot", 0), self.heard_ms - LATE_MS)
 
     def heard_until(self, at_ms: int) -> None:
-        """Take note that all up to a time is handled; forget what can come no more."""
+        """Note that everything up to a time is handled. Forget what cannot come any more."""
         if at_ms <= self.heard_ms:
             return
         self._time("heard", at_ms)
@@ -132,11 +136,11 @@ class BotMemory:
         self._write()
 
     def was_handled(self, fingerprint: bytes) -> bool:
-        """Return True if an event was handled to its end."""
+        """Return True if an event was handled completely."""
         return fingerprint in self._handled
 
     def handled(self, fingerprint: bytes, clock: int) -> None:
-        """Take note that an event was handled to its end."""
+        """Note that an event was handled completely."""
         self._handled[fingerprint] = clock
         self._recorder.put(_HANDLED, fingerprint, clock)
         if len(self._handled) > HANDLED:
@@ -146,7 +150,7 @@ class BotMemory:
         self._write()
 
     def clock(self, chat_id: str) -> ChatClock:
-        """The clock of a chat; `keep_clock` keeps what it observed."""
+        """Return the clock of a chat. `keep_clock` keeps its observations."""
         if chat_id not in self._clocks and len(self._clocks) >= CHATS:
             oldest = next(iter(self._clocks))
             del self._clocks[oldest]
@@ -154,11 +158,11 @@ class BotMemory:
         return self._clocks.setdefault(chat_id, ChatClock())
 
     def keep_clock(self, chat_id: str) -> None:
-        """Keep the clock of a chat, together with what is said next."""
+        """Keep the clock of a chat, together with the next message."""
         self._recorder.put(_CLOCKS, chat_id, self.clock(chat_id).last)
 
     def sent_before(self, once: str) -> MessageId | None:
-        """The id of what was said for that, if anything was."""
+        """Return the id of the message that was sent for a cause, or None."""
         one = self._entries.get(once)
         return one.message_id if one else None
 
@@ -169,7 +173,7 @@ class BotMemory:
         route: str,
         messages: tuple[WakuMessage, ...],
     ) -> None:
-        """Accept something that is to be published; it is, sooner or later.
+        """Accept a message that must be published sooner or later.
 
         Raises:
             OutboxFull: too much waits.
@@ -186,13 +190,14 @@ class BotMemory:
         self._write()
 
     def next_unpublished(self) -> OutboxEntry | None:
-        """What the node should take first."""
+        """Return the messages that the node should accept first."""
         return self._unpublished[0] if self._unpublished else None
 
     def published(self, one: OutboxEntry, *, to_confirm: bool = False) -> None:
-        """Take note that the node took it, or never will; `to_confirm` keeps it until `confirmed`.
+        """Note that the node accepted a message, or never will. `to_confirm` keeps it until
+        `confirmed`.
 
-        What is kept is published again after a restart, since it may not have arrived.
+        A kept message is published again after a restart, because it may not have arrived.
         """
         self._unpublished.remove(one)
         one.published += 1
@@ -206,11 +211,11 @@ class BotMemory:
 
     @property
     def unconfirmed(self) -> tuple[OutboxEntry, ...]:
-        """What the node took and Store has not shown."""
+        """Messages that the node accepted and Store has not confirmed."""
         return tuple(self._unconfirmed.values())
 
     def confirmed(self, one: OutboxEntry) -> None:
-        """Take note that Store has it, or that it is not looked for any more."""
+        """Note that Store has a message, or that the search for it ended."""
         self._unconfirmed.pop(one.number, None)
         one.messages = ()
         if one.once in self._entries:
@@ -218,25 +223,25 @@ class BotMemory:
             self._write()
 
     def reroute(self, one: OutboxEntry, route: str, messages: tuple[WakuMessage, ...]) -> None:
-        """Have something go another way."""
+        """Send a message another way."""
         one.route, one.messages = route, messages
         if one.once in self._entries:
             self._put(one)
             self._write()
 
     def publish_again(self, one: OutboxEntry, messages: tuple[WakuMessage, ...]) -> None:
-        """Have something published once more, as other messages."""
+        """Publish a message once more, as other Waku messages."""
         del self._unconfirmed[one.number]
         one.messages = messages
         self._unpublished.append(one)
 
     def note(self, name: str) -> Any:
-        """What the bot's author keeps under a name, or None."""
+        """Return the author's value under a name, or None."""
         text = self._notes.get(name)
         return None if text is None else json.loads(text)
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep anything that JSON can hold for the bot's author; None deletes it."""
+        """Keep any JSON value for the bot's author. None deletes it."""
         if value is None:
             self._notes.pop(name, None)
             self._recorder.delete(_NOTES, name)
@@ -246,19 +251,19 @@ class BotMemory:
         self._write()
 
     def rows(self, table: Table) -> list[tuple[Any, ...]]:
-        """The rows of a table of another module at the start; they are handed out once."""
+        """Return the rows of another module's table at the start. They are returned once."""
         return self._others.pop(table.name, [])
 
     def put(self, table: Table, *row: Any) -> None:
-        """Put a row into a table of another module with the next `write`."""
+        """Insert a row into another module's table with the next `write`."""
         self._recorder.put(table, *row)
 
     def erase(self, table: Table, key: Any) -> None:
-        """Delete a row of a table of another module with the next `write`."""
+        """Delete a row of another module's table with the next `write`."""
         self._recorder.delete(table, key)
 
     def write(self) -> None:
-        """Write what was put and erased."""
+        """Write all changed rows."""
         self._write()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How a bot behaves, with defaults that suit one of a community."""
+"""Options of a bot, with defaults that suit a bot in one community."""
 
 import os
 from collections.abc import Mapping
@@ -163,7 +163,7 @@ Settings = TypeVar("Settings", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotArguments:
-    """The arguments of `StatusBot` that a text can give."""
+    """Arguments of `StatusBot` that a text can set."""
 
     node: tuple[str, ...] = ()
     key_file: str = ""
@@ -185,8 +185,9 @@ def read_settings(
     """Return the program's settings: the fields of a dataclass, from `[bot.TABLE]` and the
     environment.
 
-    Fields are annotated as parameters of commands are, or as Path or tuple[str, ...], which the
-    environment separates by spaces. The environment overrides the file, and it the default.
+    Fields are annotated like parameters of commands, or as Path or tuple[str, ...], which spaces
+    separate in the environment. The environment overrides the file, and the file overrides the
+    default.
 
     Args:
         kind: a dataclass.

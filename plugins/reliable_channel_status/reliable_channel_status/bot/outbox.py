@@ -1,4 +1,4 @@
-"""What a bot sends: signed, encrypted, kept, and then published by its run."""
+"""Outgoing messages of a bot: signed, encrypted, kept, and then published by its run."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
@@ -56,34 +56,35 @@ from .reporting import Reporter
 from .texts import Languages
 
 ASK_KEYS_MS: Final = 300_000
-"""After which the control node is asked for a key that something waits for, and asked again; as
-often as status-go asks."""
+"""Interval of requests for a missing key to the control node, as in status-go."""
 REMEMBERED_NAMES: Final = 10_000
 REMEMBERED_SENT: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotContext:
-    """What a run is given from outside: real ones by `StatusBot.run`, virtual ones by a test."""
+    """Parts of a run that come from outside: real ones from `StatusBot.run`, virtual ones from a
+    test."""
 
     key: PrivateKey
     memory: BotMemory
     client: WakuClient | Node
-    """The node's REST client, or another way to Waku."""
+    """REST client of the node, or another link to Waku."""
     now_ms: Callable[[], int]
-    """Milliseconds since 1970."""
+    """Function that returns the time (ms since 1970)."""
     pause: Callable[[float], Awaitable[None]] = anyio.sleep
-    """Waits so many seconds between two looks into the node's cache, or until a look pays."""
+    """Function that waits some seconds between two reads of the node's cache, or until a read is
+    useful."""
     community_key: PrivateKey | None = None
-    """Of a community that the bot runs."""
+    """Key of a community that the bot runs."""
     open_control_store: Callable[[], StateStore] = MemoryStateStore
-    """Where that community's control node keeps its state."""
+    """State of that community's control node."""
     open_store: Callable[[Community], StateStore] = lambda community: MemoryStateStore()
-    """Where the SDS channel of a community keeps its state."""
+    """State of a community's SDS channel."""
 
 
 class Outbox:
-    """Everything that a run of the bot sends; nothing here waits."""
+    """Everything that a run of the bot sends. It never waits."""
 
     def __init__(
         self,
@@ -160,7 +161,7 @@ class Outbox:
     # -- chats -------------------------------------------------------------------------------------
 
     def say(self, room: Room, make: Make, once: str) -> MessageId:
-        """Sign, keep and publish a payload, unless that was said before.
+        """Sign, keep and publish a payload, unless this was done before.
 
         Raises:
             ValueError: the payload is none that clients take.
@@ -202,8 +203,7 @@ class Outbox:
         return next((group for group in groups if self.group_keys.current(group)), None)
 
     def looked(self) -> None:
-        """Take note that messages were opened: keep what they brought, and ask for what they
-        lack."""
+        """Note opened messages: keep their keys, and request missing ones."""
         self._kept_keys.write()
         self._ask_for_keys()
         if self.direct is not None:
@@ -234,7 +234,7 @@ class Outbox:
         return payload
 
     def answer_join_request(self, requester: PublicKey, *, accepted: bool) -> None:
-        """Let a requester in, or decline.
+        """Admit a requester, or decline.
 
         Raises:
             NotControlNode: the bot does not run the community.
@@ -290,7 +290,7 @@ class Outbox:
         self.memberships.owns(community, description)
 
     def close(self) -> None:
-        """Close what this run opened."""
+        """Close the resources that this run opened."""
         if self._control_memory is not None:
             self._control_memory.close()
 
@@ -316,7 +316,7 @@ class Outbox:
             self._send(f"{once} {member.hex}", self._desk.seal(signed, member))
 
     def join_group(self, chat_id: str) -> None:
-        """Announce in a group that the bot joined, unless they know.
+        """Announce in a group that the bot joined, unless that was done.
 
         Raises:
             ValueError: the bot is not in the group.
@@ -327,7 +327,7 @@ class Outbox:
 
     @property
     def private_groups(self) -> Groups:
-        """The bot's groups.
+        """Private groups of the bot.
 
         Raises:
             ValueError: the bot has no function for direct messages.
@@ -347,7 +347,7 @@ class Outbox:
     # -- communities -------------------------------------------------------------------------------
 
     def request_to_join(self, community: Community) -> None:
-        """Ask the owner of a community to be let in.
+        """Request membership from the owner of a community.
 
         Raises:
             KeyError: the bot does not know the community.
@@ -373,7 +373,7 @@ class Outbox:
             self._send(f"{signed.message_id} {now_ms} on {shard}", outgoing, str(shard))
 
     def without_sds(self, said: OutboxEntry) -> tuple[WakuMessage, ...]:
-        """Encrypt a message for an SDS channel to go without it."""
+        """Encrypt a message for an SDS channel to send without SDS."""
         (carried,) = said.messages
         signed = unwrap(carried.payload)
         assert isinstance(signed, SignedPayload)  # the bot signed it

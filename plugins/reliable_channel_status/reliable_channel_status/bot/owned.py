@@ -33,7 +33,7 @@ from .control_task import ControlTask
 
 
 class OwnedCommunity(ControlTask):
-    """A community that this bot runs."""
+    """Community that this bot runs."""
 
     # -- what it is --------------------------------------------------------------------------------
 
@@ -55,7 +55,7 @@ class OwnedCommunity(ControlTask):
 
     @property
     def members(self) -> tuple[PublicKey, ...]:
-        """The members, the bot too."""
+        """Members of the community, the bot included."""
         description = self._node.description
         keys = () if description is None else description.members
         return tuple(PublicKey.parse(key) for key in keys)
@@ -68,7 +68,7 @@ class OwnedCommunity(ControlTask):
     # -- what it shows -----------------------------------------------------------------------------
 
     async def found(self, profile: CommunityProfile) -> None:
-        """Bring the community into being.
+        """Create the community.
 
         Raises:
             NotControlNode: it exists already.
@@ -97,7 +97,7 @@ class OwnedCommunity(ControlTask):
         category: str = "",
         channel: str | None = None,
     ) -> str:
-        """Add a channel, or change that of a uuid, and return the uuid.
+        """Add a channel, or change the channel with the given uuid. Return the uuid.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -120,7 +120,7 @@ class OwnedCommunity(ControlTask):
         self._change(without_channel(channel))
 
     async def add_category(self, name: str, *, category: str | None = None) -> str:
-        """Add a category, or rename that of a uuid, and return the uuid.
+        """Add a category, or rename the category with the given uuid. Return the uuid.
 
         Raises:
             NotControlNode, ValueError, StateError: as `add_channel`.
@@ -150,8 +150,7 @@ class OwnedCommunity(ControlTask):
         self._change(encrypted(str(uuid4()), is_encrypted=is_encrypted))
 
     async def make_private(self, channel: str, members: Iterable[PublicKey]) -> None:
-        """Restrict a channel to some members and the bot. Call it again with other members to
-        change them.
+        """Restrict a channel to some members and the bot. Call it again to change the members.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -172,7 +171,7 @@ class OwnedCommunity(ControlTask):
     # -- who is in it ------------------------------------------------------------------------------
 
     async def accept(self, *users: PublicKey) -> None:
-        """Let users in that asked: a description lists them, and each is answered.
+        """Admit users that requested it. A description lists them, and each gets an answer.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -182,7 +181,7 @@ class OwnedCommunity(ControlTask):
         self._adopt(self._node.accept(users, self._now_ms()))
 
     async def decline(self, user: PublicKey) -> None:
-        """Answer that a user is not let in.
+        """Answer that a user is not admitted.
 
         Raises:
             NotControlNode, ValueError, StateError: as `accept`.
@@ -192,7 +191,8 @@ class OwnedCommunity(ControlTask):
         self.news.set()
 
     def decide(self, user: PublicKey, *, accepted: bool) -> None:
-        """Accept or decline, unless that was decided before, as by a function that runs again.
+        """Accept or decline, unless that was decided before, for example when a function runs
+        again.
 
         Raises:
             NotControlNode, ValueError, StateError: as `accept`.
@@ -208,7 +208,7 @@ class OwnedCommunity(ControlTask):
             self.news.set()
 
     async def kick(self, user: PublicKey) -> None:
-        """Remove a member. The user may ask again.
+        """Remove a member. The user may request to join again.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -228,7 +228,7 @@ class OwnedCommunity(ControlTask):
         self._remove(user, banned(user, delete_messages=delete_messages))
 
     async def unban(self, user: PublicKey) -> None:
-        """Let a user ask again.
+        """Let a banned user request to join again.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -238,7 +238,7 @@ class OwnedCommunity(ControlTask):
         self._change(unbanned(user))
 
     async def set_role(self, user: PublicKey, role: Role) -> None:
-        """Make a member a moderator (`ROLE_ADMIN`), or no more (`ROLE_NONE`).
+        """Make a member a moderator (`ROLE_ADMIN`), or take the role away (`ROLE_NONE`).
 
         Raises:
             NotControlNode: the community is not run here.
@@ -248,7 +248,7 @@ class OwnedCommunity(ControlTask):
         self._change(with_role(user, role))
 
     async def mute(self, user: PublicKey, *, is_muted: bool = True) -> None:
-        """Let a member read and not write, or write again.
+        """Restrict a member to reading, or allow writing again.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -258,8 +258,8 @@ class OwnedCommunity(ControlTask):
         self._change(muted(user, is_muted=is_muted))
 
     async def take_over(self) -> None:
-        """Run a community that was run elsewhere, as it was published there last. Stop the other
-        control node first: the newer description counts.
+        """Take over a community that was run elsewhere, in its last published form. Stop the other
+        control node first, because the newer description counts.
 
         Raises:
             NotControlNode: no description from elsewhere was heard, or it wants tokens, or is

@@ -1,4 +1,4 @@
-"""What a bot reports to its operator: log records with fields, and counts.
+"""Reports of a bot to its operator: log records with fields, and counters.
 
 Every record has a short name and fields: `handler_failed handler='ping' …`. `JsonLines` writes them
 as one JSON object a line. Texts of messages and keys are not logged.
@@ -28,7 +28,7 @@ class Logged:
 
 
 class Reporter:
-    """Counts what happened, and logs what matters."""
+    """Counts events, and logs the important ones."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
@@ -45,7 +45,7 @@ class Reporter:
     def log(
         self, event: str, level: int = logging.INFO, *, error: bool = False, **fields: object
     ) -> None:
-        """Write a record; with `error` the exception that is being handled as well."""
+        """Write a record. `error` adds the current exception."""
         self.logged += 1
         self._records.append(Logged(self.logged, event, fields))
         text = " ".join([event, *(f"{name}={value!r}" for name, value in fields.items())])
@@ -53,15 +53,15 @@ class Reporter:
         LOG.log(level, "%s", text, extra=extra, exc_info=error)
 
     def since(self, logged: int) -> list[Logged]:
-        """The records after the first so many, as far as they are remembered."""
+        """Return the remembered records after the given number."""
         return [record for record in self._records if record.number > logged]
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, event and its fields."""
+    """Formatter of records as one JSON object a line: time, level, event and its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record, of this package or another."""
+        """Return the line of a record, of this package or another."""
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{record.msecs:03.0f}Z",
@@ -75,7 +75,7 @@ class JsonLines(logging.Formatter):
 
 
 def write_to_stderr() -> None:
-    """Write what the bot logs to standard error as JSON lines, unless logging is set up already."""
+    """Write log records to standard error as JSON lines, unless logging is already set up."""
     if not logging.root.handlers and not LOG.handlers:
         handler = logging.StreamHandler()
         handler.setFormatter(JsonLines())
@@ -87,12 +87,12 @@ PREFIX = "status_bot_"
 
 
 class MetricsUnavailable(ImportError):
-    """`prometheus-client` is not installed."""
+    """The package `prometheus-client` is not installed."""
 
 
 @contextmanager
 def served(reporter: Reporter, port: int | None) -> Iterator[None]:
-    """Serve the counts at `http://127.0.0.1:port/metrics` for the time of a block.
+    """Serve the counters at `http://127.0.0.1:port/metrics` inside the context.
 
     Raises:
         MetricsUnavailable: install `reliable-channel-status[metrics]`.

@@ -1,4 +1,4 @@
-"""The loops of a running bot: read, publish, do the jobs, and stop in good order."""
+"""Loops of a running bot: read, publish, do periodic work, and stop in good order."""
 
 import logging
 from collections.abc import Sequence
@@ -37,27 +37,28 @@ from .session import Session
 
 MIN_WAIT_S: Final = 0.2
 MAX_WAIT_S: Final = 30.0
-"""Between two tries while the node is away; doubled each time."""
+"""First pause between two tries while the node is away. It doubles each time."""
 MIN_PAUSE_S: Final = 0.01
-"""Between two looks, however busy a shard is."""
+"""Minimum time between two reads, even of a busy shard."""
 HISTORY_RETRY_MS: Final = 60_000
-"""After which Store is asked again, where it did not answer."""
+"""Pause before Store is queried again after a failure."""
 HEARD_EVERY_MS: Final = 5_000
-"""How often it is written down up to when everything was arrival."""
+"""Interval in which the time is written up to which everything has arrived."""
 LOOKS: Final = 2
-"""How often a time is looked at in Store, while all is well: it may store late."""
+"""Number of Store queries for the same time, because Store may store late."""
 DESCRIPTIONS_MS: Final = 30 * 86_400_000
-"""How far back Store is searched for a community's description: what Status' nodes keep."""
+"""Time span of the search for a community's description: the retention of Status' nodes."""
 ADVERTISE_EVERY_S: Final = 3600.0
-"""How often it is looked whether a new day has come, for the bot's contact code."""
+"""Polling interval for a new day, for the bot's contact code."""
 MAX_PICTURE_BYTES: Final = 40_000
-"""Of the bot's picture, which each client keeps of each user."""
+"""Size limit of the bot's picture, because each client keeps one for each user."""
 SHORT_LOOKS: Final = 3
-"""Checks in a row in which Store had more than the node's cache: another program reads it, too."""
+"""Checks in a row in which Store had more than the node's cache. Another program then also reads
+it."""
 ADVERTISE_CHECK_S: Final = 300.0
-"""How often it is looked whether the bot's community is to be published again."""
+"""Polling interval for a due publication of the bot's community."""
 OVERLAP_MS: Final = 60_000
-"""What is asked of Store beside the time in question: clocks differ."""
+"""Margin around the time range of a Store query, because clocks differ."""
 
 
 class Running:
@@ -112,7 +113,7 @@ class Running:
         return self._dispatcher.is_busy
 
     def stop(self) -> None:
-        """Take no more events; let functions end and messages go out, for a limited time."""
+        """Accept no more events. Functions may end and messages may be sent, for a limited time."""
         self._stopping.set()
 
     async def run(self) -> None:

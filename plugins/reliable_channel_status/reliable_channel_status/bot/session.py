@@ -1,4 +1,4 @@
-"""One run of a bot, as its handlers see it: its identity, its chats, the users that it knows."""
+"""One run of a bot for its handlers: identity, chats, and known users."""
 
 import logging
 from typing import Final
@@ -35,7 +35,7 @@ DAY_MS: Final = 86_400_000
 
 
 class Session(Outbox):
-    """What handlers act through; nothing here waits."""
+    """Actions of handlers. None of them waits."""
 
     # -- contacts ----------------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ class Session(Outbox):
         return self._desk.contacts.mutual
 
     def request_contact(self, user: PublicKey, text: str) -> MessageId:
-        """Ask a user to be a contact, or repeat that.
+        """Send a contact request to a user, or repeat it.
 
         Raises:
             ValueError: no text, or the bot reads no direct messages.
@@ -77,7 +77,7 @@ class Session(Outbox):
         self._desk.contacts.put(peer, Contact(ContactState.CONTACT, clock, request_id))
 
     def remove_contact(self, peer: PublicKey) -> None:
-        """End a contact.
+        """End a contact with a user.
 
         Raises:
             OutboxFull: too much waits for the node.
@@ -138,11 +138,11 @@ class Session(Outbox):
         self.memberships.left(community)
 
     def sent(self, sds_id: str, message_id: MessageId) -> None:
-        """Take note of the id by which SDS knows a message."""
+        """Note the id of a message in SDS."""
         self._sent.renew(sds_id, message_id)
 
     def acknowledged(self, sds_id: str) -> None:
-        """Take note that another user has a message."""
+        """Note that another user has a message."""
         if (message_id := self._sent.get(sds_id)) is not None:
             self._acknowledged.renew(message_id, None)
 
@@ -153,7 +153,7 @@ class Session(Outbox):
     # -- loops -------------------------------------------------------------------------------------
 
     def heard(self, pair: Pair, room: Room) -> None:
-        """Take note of another's message, and of the loop that it may close: it is announced."""
+        """Note another user's message. Announce a loop that it completes."""
         if not self._guard.heard(pair, self.now_ms()):
             return
         chat_id, user = pair
@@ -172,14 +172,14 @@ class Session(Outbox):
             self.reporter.log("loop_not_announced", logging.WARNING, why=str(error))
 
     def may_answer(self, pair: Pair) -> bool:
-        """Take note of an answer; False if none may go out, as a loop was found."""
+        """Note an answer. Return False if none may be sent, because of a loop."""
         if self._guard.is_silent(pair, self.now_ms()):
             return False
         self._guard.answered(pair, self.now_ms())
         return True
 
     def withhold(self, room: Room, make: Make) -> MessageId:
-        """Do not say something; return the id that it would have had.
+        """Withhold a message. Return the id that it would have had.
 
         Raises:
             ValueError: the payload is none that clients take.
@@ -197,8 +197,8 @@ class Session(Outbox):
     # -- people ------------------------------------------------------------------------------------
 
     def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
-        """Return True if a user may delete messages of others, and pin: the moderators in the bot's
-        configuration, and those of the community's description."""
+        """Return True if a user may delete messages of others, and pin. These are the moderators in
+        the bot's configuration and in the community's description."""
         if user in self._moderators:
             return True
         room = self.rooms.find(chat_id)
@@ -218,7 +218,7 @@ class Session(Outbox):
         return (all_may and self.is_member(user, chat_id)) or self.is_privileged(user, chat_id)
 
     def is_member(self, user: PublicKey, chat_id: str) -> bool:
-        """Return True if a user is a member of a chat's community; elsewhere, of one of the
+        """Return True if a user is a member of a chat's community, or elsewhere of one of the
         bot's."""
         room = self.rooms.find(chat_id)
         own = None if room is None else room.community
@@ -228,12 +228,11 @@ class Session(Outbox):
         )
 
     def language_of(self, user: PublicKey) -> str:
-        """The language of a user."""
+        """Return the language of a user."""
         return self.languages.of(user)
 
     def settled(self, received: Received) -> None:
-        """Acknowledge a direct message, and forget what waited: it is handled, or there is nothing
-        to do."""
+        """Acknowledge a direct message, and remove its waiting entry, because it is handled."""
         if received.waiting_id is not None:
             self.group_keys.done(received.waiting_id)
             self.memory.write()
@@ -241,7 +240,7 @@ class Session(Outbox):
             self.direct.settled(received)
 
     def learn(self, received: Received) -> None:
-        """Take note of names, of contacts and of descriptions."""
+        """Note names, contacts and descriptions."""
         payload = received.payload
         if self.direct is not None and received.is_direct:
             self.direct.contacts.observe(received)
@@ -251,11 +250,11 @@ class Session(Outbox):
             self.descriptions.learn(Community(received.signer), payload)
 
     def name_of(self, user: PublicKey) -> str:
-        """The latest name of a user; else the start of the key."""
+        """Return the latest name of a user, or the start of the key."""
         return self._names.get(user) or f"{user.multibase[:12]}…"
 
     def with_names(self, text: str) -> str:
-        """A text with names instead of keys in its mentions."""
+        """Return a text with names instead of keys in its mentions."""
         for user in mentions(text):
             for written in (mention(user), f"@{user.multibase}"):
                 text = text.replace(written, f"@{self.name_of(user)}")

@@ -1,4 +1,4 @@
-"""What a bot says of itself to users: each text can be replaced, such as by a translation. Pure."""
+"""Texts of the bot itself to users. Each can be replaced, for example by a translation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -15,90 +15,89 @@ from .memory import BotMemory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotTexts:
-    """The texts, as templates of `str.format`; each may leave out what it is given.
+    """Texts as templates of `str.format`. A template may omit its fields.
 
     Raises:
         ValueError: a text names what it is not given, or is no template.
     """
 
     missing: str = "`{parameter}` is missing"
-    """A command was called without a parameter that it needs. Given: parameter."""
+    """Text for a missing parameter of a command. Fields: parameter."""
     not_a_number: str = "`{parameter}` must be a number (got {got})"
-    """Given: parameter, got."""
+    """Text for a word that is no number. Fields: parameter, got."""
     not_a_whole_number: str = "`{parameter}` must be a whole number (got {got})"
-    """Given: parameter, got."""
+    """Fields of this text: parameter, got."""
     not_yes_or_no: str = "`{parameter}` must be yes or no (got {got})"
-    """Given: parameter, got."""
+    """Fields of this text: parameter, got."""
     not_a_user: str = "`{parameter}` must be a mention of a user or a public key (got {got})"
-    """Given: parameter, got."""
+    """Fields of this text: parameter, got."""
     not_a_choice: str = "`{parameter}` must be one of {choices} (got {got})"
-    """Given: parameter, choices, got."""
+    """Fields of this text: parameter, choices, got."""
     not_a_duration: str = "`{parameter}` must be a duration such as 10m or 2h30m (got {got})"
-    """Given: parameter, got."""
+    """Fields of this text: parameter, got."""
     not_a_date: str = "`{parameter}` must be a date such as 2026-12-31 (got {got})"
-    """Given: parameter, got."""
+    """Fields of this text: parameter, got."""
     out_of_range: str = "`{parameter}` must be between {low} and {high} (got {got})"
-    """Given: parameter, low, high, got."""
+    """Fields of this text: parameter, low, high, got."""
     not_valid: str = "`{parameter}` {rule} (got {got})"
-    """A `Converter` cannot read it. Given: parameter, rule, got."""
+    """Text for a word that a `Converter` cannot read. Fields: parameter, rule, got."""
     too_much: str = "I do not understand {got} at the end"
-    """More words than the command takes. Given: got."""
+    """Text for too many words. Fields: got."""
     too_many_words: str = "A command can have {limit} words (got {count})"
-    """Given: limit, count."""
+    """Fields of this text: limit, count."""
     usage: str = "{problem}. Usage: {usage}"
-    """Answers a command that was called wrongly, with one of the texts above as problem. Given:
-    problem, usage."""
+    """Answer to a wrong call of a command. The problem is one of the texts above. Fields: problem,
+    usage."""
     text: str = "text"
-    """What a parameter takes, in the usage of a command. Given: nothing."""
+    """Kind of a parameter in the usage of a command. No fields."""
     number: str = "number"
-    """The same. Given: nothing."""
+    """Kind of a parameter in the usage of a command. No fields."""
     user: str = "@user"
-    """The same. Given: nothing."""
+    """Kind of a parameter in the usage of a command. No fields."""
     duration: str = "duration"
-    """The same. Given: nothing."""
+    """Kind of a parameter in the usage of a command. No fields."""
     date: str = "date"
-    """The same. Given: nothing."""
+    """Kind of a parameter in the usage of a command. No fields."""
     command_line: str = "{usage} — {about}"
-    """A line of `help`. Given: usage, about."""
+    """Line of `help`. Fields: usage, about."""
     no_commands: str = "There are no commands."
-    """Given: nothing."""
+    """Text without any fields."""
     no_such_command: str = "There is no command {got}. {prefix}help lists the commands."
-    """Given: got, prefix."""
+    """Fields of this text: got, prefix."""
     not_permitted: str = "You may not use {command}."
-    """Given: command."""
+    """Fields of this text: command."""
     cooldown: str = "{command} can be used again in {seconds} s."
-    """Given: command, seconds."""
+    """Fields of this text: command, seconds."""
     answer_again: str = "{problem}. Please answer again, or write {cancel}."
-    """An answer to a question of a dialogue does not fit. Given: problem, cancel."""
+    """Text for an answer that does not fit a dialogue's question. Fields: problem, cancel."""
     step_failed: str = "That failed. You can answer again, or write {cancel}."
-    """Given: cancel."""
+    """Fields of this text: cancel."""
     question_forgotten: str = "I do not know any more what I asked you. Please begin again."
-    """An answer to a question of a dialogue that this version of the bot does not have. Given:
-    nothing."""
+    """Text for an answer to a question that this version of the bot does not have."""
     cancelled: str = "Cancelled."
-    """Answers `cancel`. Given: nothing."""
+    """Answer to `cancel`. No fields."""
     nothing_to_cancel: str = "There is nothing to cancel."
-    """Given: nothing."""
+    """Text without any fields."""
     cancel_about: str = "Ends what I asked you about."
-    """What `help` says of `cancel`. Given: nothing."""
+    """Line of `help` for `cancel`. No fields."""
     language_chosen: str = "I will write to you in: {language}"
-    """Answers `language`, in the language that was chosen. Given: language."""
+    """Answer to `language`, in the chosen language. Fields: language."""
     language_about: str = "Chooses the language that I write to you."
-    """What `help` says of `language`. Given: nothing."""
+    """Line of `help` for `language`. No fields."""
     failed: str = "{command} failed."
-    """Given: command."""
+    """Fields of this text: command."""
     loop_stopped: str = (
         "I stop answering {user} here for {minutes} minutes: {rounds} times in a row we answered "
         "each other within a second, as two bots do. Commands still work."
     )
-    """Said once when a loop was found. Given: user, minutes, rounds."""
+    """Text that is sent once when a loop was found. Fields: user, minutes, rounds."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             _check(field.name, getattr(self, field.name), GIVEN.get(field.name, ()))
 
     def render(self, name: str, **given: Any) -> str:
-        """The text of a name, filled in."""
+        """Return the text of a name, with its fields."""
         text: str = getattr(self, name)
         return text.format(**given)
 
@@ -127,7 +126,7 @@ GIVEN: Final[dict[str, tuple[str, ...]]] = {
     "failed": ("command",),
     "loop_stopped": ("user", "minutes", "rounds"),
 }
-"""What each template is given; the others are given nothing."""
+"""Fields of each template. Templates that are not listed have no fields."""
 
 
 def _check(name: str, text: Any, given: tuple[str, ...]) -> None:
@@ -141,18 +140,18 @@ def _check(name: str, text: Any, given: tuple[str, ...]) -> None:
 
 
 ENGLISH: Final = BotTexts()
-"""The default texts."""
+"""Default texts of a bot."""
 
 
 MAX_CHOICES: Final = 10_000
-"""Users whose choice is kept; then the oldest choice goes."""
+"""Maximum number of users whose language is kept. The oldest choice is evicted."""
 _CHOICES: Final = Table(
     "bot_languages", (("user", "TEXT"), ("language", "TEXT"), ("at", "INTEGER"))
 )
 
 
 class Languages:
-    """The choices of users.
+    """Language choices of users.
 
     Args:
         memory: keeps them.
@@ -175,12 +174,12 @@ class Languages:
         return tuple(self._texts)
 
     def of(self, user: PublicKey) -> str:
-        """The language of a user."""
+        """Return the language of a user."""
         chosen = self._chosen.get(user.hex, self._default)
         return chosen if chosen in self._texts else self._default
 
     def texts(self, user: PublicKey) -> BotTexts:
-        """The bot's own texts in the language of a user."""
+        """Return the bot's own texts in the language of a user."""
         return self._texts[self.of(user)]
 
     def choose(self, user: PublicKey, language: str) -> None:
@@ -194,12 +193,12 @@ class Languages:
 
 
 class Phrases:
-    """A bot's texts in several languages, as templates of `str.format`.
+    """Texts of a bot in several languages, as templates of `str.format`.
 
         PHRASES = Phrases(en={"hello": "Hello {name}"}, de={"hello": "Hallo {name}"})
         PHRASES(message, "hello", name=message.author_name)
 
-    The first language is the one for users of another.
+    The first language is the default for users of other languages.
 
     Raises:
         ValueError: a language lacks a text of the first, has one more, or names other fields.

@@ -1,4 +1,4 @@
-"""The bot's way to Waku, from what its author gave: a node's REST API, or service peers."""
+"""Link of a bot to Waku, by its author's arguments: a node's REST API, or service peers."""
 
 import re
 import ssl
@@ -23,7 +23,7 @@ Pause = Callable[[float], Awaitable[None]]
 
 
 class WakuAccess:
-    """What the arguments of a bot lead to.
+    """Link that the arguments of a bot describe.
 
     Raises:
         ValueError: an address that is none, an unknown network, or one of another cluster; a
@@ -46,7 +46,7 @@ class WakuAccess:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[tuple[WakuClient | Node, Pause]]:
-        """Give the node, and how to wait until a look pays."""
+        """Yield the node, and a function that waits until a read is useful."""
         if self._url is None:
             async with self._light_node() as node:
                 yield node, node.wait

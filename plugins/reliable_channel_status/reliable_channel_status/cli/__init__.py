@@ -1,1 +1,1 @@
-"""The commands `reliable-channel bot …`, and what they run."""
+"""The commands `reliable-channel bot …` and their parts."""

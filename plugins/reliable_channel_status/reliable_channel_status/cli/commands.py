@@ -71,7 +71,7 @@ def new(
     with_passphrase: WithPassphrase = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a bot to start from, with a test and a key, and print its public key."""
+    """Write the files of a new bot, with a test and a key, and print its public key."""
     from .project import write_project  # the rest of the package is loaded already
 
     try:
@@ -127,10 +127,10 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print in which communities a bot is a member: clients drop what others write.
+    """Print in which communities a bot is a member. Clients drop messages of others.
 
-    The bot may run meanwhile. The exit status is 0 if it is a member of all, 1 if it is not of one,
-    3 if the node or its Store does not answer, and 5 if Store has no description of one.
+    The bot may run meanwhile. The exit status is 0 if it is a member of all, and 1 if it is not. It
+    is 3 if the node or its Store does not answer, and 5 if Store lacks a description.
     """
     from waku.errors import WakuError
 

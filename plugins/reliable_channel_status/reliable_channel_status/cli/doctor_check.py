@@ -1,4 +1,4 @@
-"""The check that this plugin adds to `reliable-channel doctor`: a configured bot's membership."""
+"""Check of this plugin for `reliable-channel doctor`: the membership of a configured bot."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,8 @@ _LEVELS: Final[dict[StoredStanding, Level]] = {
 
 
 def check_membership(nodes: tuple[str, ...], config: Path | None) -> list[Finding]:
-    """Where a bot stands in its community, by Store; nothing if no `community` is configured.
+    """Return the membership of a bot in its community, by Store. Return nothing if no `community`
+    is configured.
 
     Args:
         nodes: what the doctor was given, for a bot that is configured without a node.

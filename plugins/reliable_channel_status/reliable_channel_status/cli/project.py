@@ -1,4 +1,4 @@
-"""What `reliable-channel bot new` writes: a bot, its test, and how to run both."""
+"""Files that `reliable-channel bot new` writes: a bot, its test, and how to run both."""
 
 import json
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ IGNORED: Final = "bot.key\nbot.db*\n"
 
 
 class ProjectExists(ValueError):
-    """There is something where the project should be."""
+    """The folder of the project exists already."""
 
 
 def write_project(

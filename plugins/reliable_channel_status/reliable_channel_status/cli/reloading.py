@@ -1,4 +1,5 @@
-"""`reliable-channel bot run FILE --reload`: runs a bot, and again whenever its files change."""
+"""`reliable-channel bot run FILE --reload`: run a bot, and start it again whenever its files
+change."""
 
 import importlib
 import importlib.util
@@ -14,9 +15,9 @@ from typing import Final, TypeAlias
 from ..bot.bot import StatusBot
 
 POLL_S: Final = 0.3
-"""Between two looks at the files."""
+"""Polling interval for changes of the files."""
 MAX_FILES: Final = 10_000
-"""Files that are watched; a folder with more is not a bot's."""
+"""Maximum number of watched files. A folder with more is not a bot's."""
 _WATCHED: Final = (".py", ".toml")
 _SKIPPED: Final = ("__pycache__", "node_modules", "site-packages")
 
@@ -25,11 +26,11 @@ Seen: TypeAlias = dict[Path, tuple[int, int]]
 
 
 class CannotRun(ValueError):
-    """There is no bot where one was named."""
+    """There is no bot of the given name."""
 
 
 def load_bot(target: str) -> StatusBot:
-    """The bot of a file or module: `bot.py`, `bot.py:name`, `package.module:name`.
+    """Return the bot of a file or module: `bot.py`, `bot.py:name`, `package.module:name`.
 
     Raises:
         CannotRun: there is none.
@@ -44,7 +45,7 @@ def load_bot(target: str) -> StatusBot:
 
 
 def folder_of(target: str) -> Path:
-    """The folder to watch for changes.
+    """Return the folder to watch for changes.
 
     Raises:
         CannotRun: there is no such file or module.
@@ -65,7 +66,7 @@ def folder_of(target: str) -> Path:
 
 
 def seen(folder: Path) -> Seen:
-    """The Python and TOML files of a folder and below, as they are now.
+    """Return the present Python and TOML files of a folder and its subfolders.
 
     Raises:
         CannotRun: there are too many.
@@ -83,7 +84,7 @@ def seen(folder: Path) -> Seen:
 
 
 def why_broken(files: Mapping[Path, object]) -> str | None:
-    """The first error of syntax among files, or None."""
+    """Return the first syntax error in files, or None."""
     for file in files:
         if file.suffix == ".py":
             try:
@@ -96,7 +97,7 @@ def why_broken(files: Mapping[Path, object]) -> str | None:
 
 
 class Reloader:
-    """A process that is started again when files change.
+    """Process that is started again when files change.
 
     Args:
         command: of the process, which ends in good order at SIGTERM.
@@ -119,11 +120,11 @@ class Reloader:
         self._is_stopping = False
 
     def stop(self) -> None:
-        """Stop the process and return from `run`; may be called by a signal's handler."""
+        """Stop the process and return from `run`. A signal handler may call it."""
         self._is_stopping = True
 
     def run(self) -> int:
-        """Run until `stop`; return the process's last exit status.
+        """Run until `stop`. Return the process's last exit status.
 
         Raises:
             CannotRun: the folder has too many files.

@@ -1,1 +1,1 @@
-"""Communities: their rules, their keys, their history, and the node that runs one. No I/O."""
+"""Communities: their rules, keys and history, and the node that runs one. No I/O."""

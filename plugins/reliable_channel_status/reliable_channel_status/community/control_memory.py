@@ -1,7 +1,7 @@
-"""What a control node must not forget, in a separate state file beside the community's key.
+"""Memory of a control node, in a separate state file beside the community's key.
 
-The file has one owner at a time (`reliable_channel.state`), so that two bots with the same key file
-do not both run the community. What changed is written in one transaction, before it is published.
+The file has one owner at a time (`reliable_channel.state`), so two bots with the same key file do
+not both run the community. A change is written in one transaction, before it is published.
 """
 
 from typing import Any, Final
@@ -31,7 +31,7 @@ _NUMBERS: Final = Table("control_numbers", (("name", "TEXT"), ("value", "INTEGER
 
 
 class ControlMemory:
-    """The control node of a community, as it was kept.
+    """Stored control node of a community.
 
     Raises:
         StateError: the store cannot be used, such as while another bot has it.
@@ -62,7 +62,7 @@ class ControlMemory:
 
     @property
     def published_clock(self) -> int:
-        """Of the description that was handed to the node last."""
+        """Clock of the description that was last passed to the node."""
         return self._numbers.get("published_clock", 0)
 
     @property
@@ -70,23 +70,23 @@ class ControlMemory:
         return self._numbers.get("published_ms", 0)
 
     def published(self, clock: int, now_ms: int) -> None:
-        """Take note that a description is on its way."""
+        """Note that a description was sent."""
         self._number("published_clock", clock)
         self._number("published_ms", now_ms)
         self._write()
 
     def remove(self, user: PublicKey, clock: int) -> None:
-        """Take note that a removed member lacks a notice; `save` or `published` writes it."""
+        """Note that a removed member lacks a notice. `save` or `published` writes it."""
         self.removed[user] = clock
         self._recorder.put(_REMOVED, user.hex, clock)
 
     def told(self, user: PublicKey) -> None:
-        """Forget a removal; `save` or `published` writes that."""
+        """Forget a removal. `save` or `published` writes that."""
         del self.removed[user]
         self._recorder.delete(_REMOVED, user.hex)
 
     def save(self) -> None:
-        """Write what changed.
+        """Write all changes.
 
         Raises:
             StateError: it cannot be written.

@@ -1,8 +1,8 @@
-"""The control node of a community: it has the key, publishes the description and lets people in.
-Sans I/O: payloads and times in; a description, answers and refusals out.
+"""Control node of a community. It has the key, publishes the description and admits users. Payloads
+and times go in, a description, answers and refusals come out.
 
-There is one control node at a time. It learns of another by a description that the community's key
-signed and that is newer than its own; then it changes nothing more until it takes over.
+There is one control node at a time. A newer description that the community's key signed shows
+another control node. This one then changes nothing until it takes over.
 """
 
 from collections.abc import Iterator
@@ -27,43 +27,46 @@ from .join_requests import why_refused
 from .rules import is_banned, why_invalid
 
 MAX_MEMBERS: Final = 5_000
-"""As in status-go: from here on a community lets in no users by itself."""
+"""Number of members up to which a community admits users by itself, as in status-go."""
 MAX_PENDING: Final = 100
 """Requests that wait for a decision, as in status-go."""
 MAX_DECIDED: Final = 10_000
-"""Users whose last request is remembered, so that it is not taken twice; the oldest goes."""
+"""Maximum number of users whose last request is remembered, so that no request counts twice. The
+oldest is evicted."""
 REQUEST_LIFE_S: Final = 7 * 86_400
 MAX_AHEAD_S: Final = 120
-"""DIVERGES: status-go takes requests of any future, which then cannot be followed by another."""
+"""DIVERGES: status-go accepts requests from any future time, after which the user could not send
+another."""
 
 State: TypeAlias = Literal["pending", "accepted", "declined", "left"]
 
 
 class NotControlNode(ReliableChannelError, RuntimeError):
-    """This bot may not change the community: it was not founded here, or is run elsewhere now."""
+    """This bot may not change the community, because it was not created here, or is run elsewhere
+    now."""
 
 
 class JoinRefusal(Enum):
-    """Why a request to join, or to leave, is not taken."""
+    """Reason why a request to join or leave is refused."""
 
     NOT_CONTROL_NODE = "not_control_node"
-    """The community is not run here, or no more."""
+    """The community is not run here any more, or never was."""
     INVALID = "invalid"
-    """For another community, or without an account, or with one that did not sign."""
+    """The request is for another community, or has no account, or one that did not sign."""
     BANNED = "banned"
     EXPIRED = "expired"
-    """A week old, or older."""
+    """The request is a week old or older."""
     CLOCK_AHEAD = "clock_ahead"
-    """More than two minutes ahead."""
+    """The request is more than two minutes ahead."""
     REPLAYED = "replayed"
-    """Its clock is not above that of the user's last request, or leave."""
+    """Its clock is not above that of the user's last request."""
     TOO_MANY = "too_many"
-    """So many requests wait that no more are taken."""
+    """Too many requests wait, so no more are accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """A request was not taken."""
+    """A request was refused."""
 
     reason: JoinRefusal
     detail: str
@@ -71,30 +74,30 @@ class RefusedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The last request of a user."""
+    """Last request of a user."""
 
     user: PublicKey
     clock: int
-    """In seconds, as the user signed it."""
+    """Clock in seconds, as the user signed it."""
     state: State
     display_name: str = ""
     is_answered: bool = True
-    """True if the decision was handed out to be sent."""
+    """True if the decision was returned for sending."""
 
 
 class Superseded(Enum):
-    """What a description of the community's own key is to its control node."""
+    """Relation of a description by the community's key to the control node's own."""
 
     OWN = "own"
-    """The same as here: what was published comes back."""
+    """The same description, because a published one returns."""
     OUTDATED = "outdated"
-    """Older than the one here, such as a replay: clients refuse it as well."""
+    """An older description, such as a replay, which clients refuse too."""
     NEWER = "newer"
-    """From another control node."""
+    """A description of another control node."""
 
 
 class ControlNode:
-    """The control node of one community.
+    """Control node of one community.
 
     Args:
         key: of the community.
@@ -151,7 +154,7 @@ class ControlNode:
         return self._publishable(edit(self._mine()), now_ms)
 
     def observe(self, description: CommunityDescription) -> Superseded:
-        """Take note of a description that the community's key signed."""
+        """Note a description that the community's key signed."""
         latest = self.newer or self.description
         if latest is not None and description.clock < latest.clock:
             return Superseded.OUTDATED
@@ -161,9 +164,9 @@ class ControlNode:
         return Superseded.NEWER
 
     def take_over(self, owner: PublicKey, now_ms: int) -> CommunityDescription:
-        """Run the community from here on, as it was published elsewhere last.
+        """Take over the community in its last form that was published elsewhere.
 
-        `owner` is listed as an owner. The other control node learns of it by the next description.
+        `owner` is listed as an owner. The next description tells the other control node.
 
         Raises:
             NotControlNode: nothing was published elsewhere, or it has what cannot be kept here.
@@ -185,17 +188,17 @@ class ControlNode:
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """The last request of each user that is remembered."""
+        """Last request of each remembered user."""
         return tuple(self._requests.values())
 
     @property
     def pending(self) -> tuple[Request, ...]:
-        """Requests that wait for a decision, the oldest first."""
+        """Requests that wait for a decision, oldest first."""
         return tuple(r for r in self._requests.values() if r.state == "pending")
 
     @property
     def lets_in_by_itself(self) -> bool:
-        """True if all that ask are let in, as far as there is room."""
+        """True if all requesters are admitted, while there is room."""
         description = self.description
         if not self.is_active or description is None or description.permissions is None:
             return False
@@ -205,7 +208,7 @@ class ControlNode:
     def ask(
         self, request: CommunityRequestToJoin, signer: PublicKey, now_ms: int
     ) -> Request | RefusedRequest:
-        """Take a request to join: it is pending then."""
+        """Add a request to join. It is then pending."""
         if (refused := self._why_not(request, signer, now_ms)) is not None:
             return refused
         for waiting in self.pending:
@@ -222,7 +225,7 @@ class ControlNode:
         return taken
 
     def accept(self, users: tuple[PublicKey, ...], now_ms: int) -> CommunityDescription:
-        """Let users in; `answer` is what to send each of them.
+        """Admit users. `answer` is the message for each of them.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -236,7 +239,7 @@ class ControlNode:
         return description
 
     def decline(self, user: PublicKey) -> None:
-        """Do not let a user in; `answer` is what to send.
+        """Decline a user. `answer` is the message for the user.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -248,7 +251,7 @@ class ControlNode:
     def leave(
         self, request: CommunityRequestToLeave, signer: PublicKey, now_ms: int
     ) -> CommunityDescription | RefusedRequest:
-        """Take a request to leave; returns the description without the member."""
+        """Accept a request to leave. Return the description without the member."""
         description = self.description
         if not self.is_active or description is None:
             return RefusedRequest(JoinRefusal.NOT_CONTROL_NODE, "the community is run elsewhere")
@@ -271,11 +274,11 @@ class ControlNode:
         return left
 
     def unanswered(self) -> Iterator[Request]:
-        """Decisions that are to be sent."""
+        """Return the decisions that must be sent."""
         return (r for r in tuple(self._requests.values()) if not r.is_answered)
 
     def answer(self, request: Request, signed_description: bytes) -> CommunityRequestToJoinResponse:
-        """What to send to a user after a decision."""
+        """Return the message for a user after a decision."""
         description = self._mine()
         accepted = request.state == "accepted"
         return CommunityRequestToJoinResponse(
@@ -286,7 +289,7 @@ class ControlNode:
         )
 
     def answered(self, request: Request) -> None:
-        """Take note that an answer is on its way."""
+        """Note that an answer was sent."""
         self._requests[request.user] = replace(request, is_answered=True)
 
     # -- inside -----------------------------------------------------------------------------------

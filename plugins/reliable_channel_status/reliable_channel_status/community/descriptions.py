@@ -1,7 +1,7 @@
-"""The descriptions of a bot's communities: moderators, and the users whose words count.
+"""Descriptions of a bot's communities: moderators, and users whose messages count.
 
-Clients drop what others than members write, and so do bots, where a description is known. Words may
-arrive before the description that lists their author: they wait for it.
+Clients drop messages of users that are not members, and so do bots with a known description. A
+message may arrive before the description that lists its author, and then waits for it.
 """
 
 from collections.abc import Iterable
@@ -19,11 +19,11 @@ from .encryption import is_hidden
 from .rules import is_privileged, why_not_heard
 
 WAITING: Final = 1_000
-"""Words of strangers that wait for a description; the oldest go."""
+"""Messages of strangers that wait for a description. The oldest are evicted."""
 
 
 class Descriptions:
-    """The latest description of each community that the bot is in.
+    """Latest description of each community of the bot.
 
     Args:
         rooms: where the bot is.
@@ -37,12 +37,12 @@ class Descriptions:
         self._waiting: Recent[bytes, Received] = Recent(WAITING)
 
     def of(self, community: Community) -> CommunityDescription | None:
-        """The latest description, or None."""
+        """Return the latest description, or None."""
         return self._latest.get(community)
 
     def learn(self, community: Community, description: CommunityDescription) -> bool:
-        """Take note of a description that the community's key signed; False for an older one. One
-        of the same clock counts again: it may show more, as another key has come."""
+        """Note a description that the community's key signed. Return False for an older one. One
+        with the same clock counts again, because a new key may show more of it."""
         latest = self._latest.get(community)
         if community not in self._rooms.communities:
             return False
@@ -57,7 +57,7 @@ class Descriptions:
         return True
 
     def leads(self, user: PublicKey, community: Community | None) -> bool:
-        """Return True if a user may delete what others wrote, and pin."""
+        """Return True if a user may delete messages of others, and pin."""
         if community is None:
             return False
         latest = self._latest.get(community)
@@ -77,7 +77,7 @@ class Descriptions:
         return member is not None and Role.ROLE_OWNER in member.roles
 
     def judge(self, received: Received) -> Refused | None:
-        """Why clients drop what a user said, or None."""
+        """Return the reason why clients drop a message of a user, or None."""
         payload = received.payload
         if not isinstance(payload, ChatPayload) or received.signer == self._me:
             return None
@@ -94,8 +94,8 @@ class Descriptions:
         return Refused(RefusalReason.NOT_A_MEMBER, detail, received.signer, received.message_id)
 
     def let_in(self, community: Community) -> Iterable[Received]:
-        """What waited for the description of a community that was learned just now: the words of
-        its new members since they asked to join."""
+        """Return the messages that waited for a new description of a community: those of its new
+        members since they requested to join."""
         members = self._latest[community].members
         for fingerprint, waiting in list(self._waiting.items()):
             payload, member = waiting.payload, members.get(waiting.signer.hex)

@@ -1,7 +1,7 @@
-"""Changes of a community's description, each from one description to the next. Pure functions.
+"""Changes of a community's description, as pure functions from one description to the next.
 
-Clock and signature come later (`ControlNode`), and so does the check whether clients would take the
-result (`community_rules.why_invalid`). Limits are those of status-go's requests.
+`ControlNode` later adds clock and signature. `community_rules.why_invalid` checks that clients
+would accept the result. Limits are those of status-go's requests.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,8 @@ from ..wire.keys import PublicKey
 from ..wire.payload_builders import image_format
 
 Edit: TypeAlias = Callable[[CommunityDescription], CommunityDescription]
-"""From one description to the next.
+"""Function from one description to the next. It raises `ValueError` with a reason if the change is
+impossible.
 
 Raises:
     ValueError: it cannot be made; the text says why.
@@ -37,7 +38,8 @@ MAX_DESCRIPTION: Final = 140
 MAX_INTRO: Final = 1400
 MAX_OUTRO: Final = 80
 MAX_IMAGE_BYTES: Final = 40_000
-"""Images travel in each description, and nodes relay 150 KiB in one piece."""
+"""Maximum size of images, because each description carries them, and nodes relay 150 KiB in one
+piece."""
 COLOR: Final = "#4360df"
 LARGE, THUMBNAIL, BANNER = "large", "thumbnail", "banner"
 """How clients call a community's images."""
@@ -47,7 +49,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityProfile:
-    """What a community shows of itself, and how it is joined.
+    """Profile of a community, and its rule for joining.
 
     Raises:
         ValueError: a text that is too long or missing, an image of an unknown kind or above 40 kB,
@@ -57,14 +59,15 @@ class CommunityProfile:
     name: str
     description: str
     access: Access = Access.AUTO_ACCEPT
-    """`AUTO_ACCEPT` lets in all that ask, `MANUAL_ACCEPT` those that you accept."""
+    """Rule for joining. `AUTO_ACCEPT` admits all requesters, `MANUAL_ACCEPT` those that you
+    accept."""
     color: str = COLOR
     intro_message: str = ""
-    """What clients show before a user asks to join."""
+    """Text that clients show before a user requests to join."""
     outro_message: str = ""
     tags: tuple[str, ...] = ()
     image: bytes | None = None
-    """The icon, best square: PNG, JPEG, GIF or WebP."""
+    """Icon, best square: PNG, JPEG, GIF or WebP."""
     banner: bytes | None = None
     members_may_pin: bool = False
 
@@ -95,7 +98,7 @@ class CommunityProfile:
 
 
 def founded(profile: CommunityProfile, owner: PublicKey, community_id: str) -> CommunityDescription:
-    """The first description: the owner is its only member, with all rights of one."""
+    """Return the first description. The owner is its only member, with all rights."""
     blank = CommunityDescription(
         clock=0,
         id=community_id,
@@ -105,7 +108,7 @@ def founded(profile: CommunityProfile, owner: PublicKey, community_id: str) -> C
 
 
 def described(profile: CommunityProfile) -> Edit:
-    """Show another profile; images that it does not give stay."""
+    """Change the profile. Omitted images stay."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         identity = before.identity or ChatIdentity()
@@ -149,9 +152,9 @@ def with_channel(
     color: str = "",
     category: str = "",
 ) -> Edit:
-    """Add a channel, or change what it shows and where it stands.
+    """Add a channel, or change its profile and place.
 
-    Its place is the last of its category; a channel that stays in its category keeps its own.
+    It goes to the end of its category. A channel that stays in its category keeps its place.
     """
 
     def edit(before: CommunityDescription) -> CommunityDescription:
@@ -184,7 +187,7 @@ def with_channel(
 
 
 def without_channel(channel: str) -> Edit:
-    """Remove a channel."""
+    """Remove a channel of the community."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         _find(before.chats, channel, "channel")
@@ -194,7 +197,7 @@ def without_channel(channel: str) -> Edit:
 
 
 def with_category(category: str, name: str) -> Edit:
-    """Add a category, or name it anew."""
+    """Add a category, or rename it."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         if not name:
@@ -208,7 +211,7 @@ def with_category(category: str, name: str) -> Edit:
 
 
 def without_category(category: str) -> Edit:
-    """Remove a category; its channels stand outside afterwards."""
+    """Remove a category. Its channels stay, outside categories."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         _find(before.categories, category, "category")
@@ -225,8 +228,8 @@ def without_category(category: str) -> Edit:
 
 
 def encrypted(permission_id: str, *, is_encrypted: bool = True) -> Edit:
-    """Encrypt the community, or have it in the clear again. To clients a community is encrypted if
-    a permission lets members in; this one has no criteria, so that the owner decides alone."""
+    """Encrypt the community, or end the encryption. For clients, a community is encrypted if a
+    permission admits members. This one has no criteria, so the owner decides alone."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         kept = {
@@ -246,7 +249,7 @@ def encrypted(permission_id: str, *, is_encrypted: bool = True) -> Edit:
 def private(
     channel: str, chat_id: str, members: AbstractSet[PublicKey], permission_id: str
 ) -> Edit:
-    """Let some members alone into a channel, which gets a key for itself."""
+    """Restrict a channel to some members. The channel gets its own key."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         chat = _find(before.chats, channel, "channel")
@@ -266,7 +269,7 @@ def private(
 
 
 def public(channel: str, chat_id: str) -> Edit:
-    """Let all members into a channel."""
+    """Open a channel to all members."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         chat = _find(before.chats, channel, "channel")
@@ -285,13 +288,13 @@ def public(channel: str, chat_id: str) -> Edit:
 
 
 def with_members(members: Mapping[PublicKey, int]) -> Edit:
-    """Let users in; the numbers are the clocks of their requests, in seconds."""
+    """Admit users. The numbers are the clocks of their requests, in seconds."""
     listed = {user.hex: CommunityMember(last_update_clock=clock) for user, clock in members.items()}
     return lambda before: replace(before, members={**listed, **before.members})
 
 
 def kicked(user: PublicKey) -> Edit:
-    """List a user no more."""
+    """Remove a user from the list."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         member = _find(before.members, user.hex, "member")
@@ -307,8 +310,8 @@ def kicked(user: PublicKey) -> Edit:
 
 
 def banned(user: PublicKey, *, delete_messages: bool = False) -> Edit:
-    """Kick a user, and refuse what that user asks from now on; clients may delete all that the user
-    wrote."""
+    """Ban a user: remove the user and refuse later requests. Clients may delete all messages of the
+    user."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         after = kicked(user)(before) if user.hex in before.members else before
@@ -324,7 +327,7 @@ def banned(user: PublicKey, *, delete_messages: bool = False) -> Edit:
 
 
 def unbanned(user: PublicKey) -> Edit:
-    """Let a user ask again."""
+    """Let a banned user request to join again."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         if user.hex not in before.ban_list:
@@ -339,7 +342,7 @@ def unbanned(user: PublicKey) -> Edit:
 
 
 def with_role(user: PublicKey, role: Role) -> Edit:
-    """Give a member a role: `ROLE_ADMIN` and `ROLE_TOKEN_MASTER` moderate, `ROLE_NONE` takes the
+    """Give a member a role. `ROLE_ADMIN` and `ROLE_TOKEN_MASTER` moderate, `ROLE_NONE` takes the
     role away."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
@@ -353,7 +356,7 @@ def with_role(user: PublicKey, role: Role) -> Edit:
 
 
 def with_owner(user: PublicKey) -> Edit:
-    """List a user as an owner, as the bot that has the community's key."""
+    """List a user as an owner, like the bot with the community's key."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         member = replace(before.members.get(user.hex, CommunityMember()), roles=(Role.ROLE_OWNER,))
@@ -363,7 +366,7 @@ def with_owner(user: PublicKey) -> Edit:
 
 
 def muted(user: PublicKey, *, is_muted: bool = True) -> Edit:
-    """Let a member read and not write, or write again."""
+    """Restrict a member to reading, or allow writing again."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         member = _find(before.members, user.hex, "member")

@@ -1,10 +1,11 @@
-"""What of a community is encrypted, and for which members (status-go, `protocol/communities`).
+"""Encryption of communities: the encrypted parts, and the members that can read them (status-go,
+`protocol/communities`).
 
-A community is encrypted as soon as a token permission lets members in; a channel as soon as one
-concerns it, unless all may view it. Members, channels and categories then travel in `private_data`,
-under names that say which group key opens them. Pure functions.
+A community is encrypted if a token permission admits members. A channel is encrypted if a
+permission concerns it, unless all may view it. Members, channels and categories then travel in
+`private_data`, under names that identify the group key. The functions are pure.
 
-Checked with the recorded bytes of a real client (`tests/vectors/data/status-ratchet`).
+They were checked with recorded bytes of a real client (`tests/vectors/data/status-ratchet`).
 """
 
 from collections.abc import Callable, Mapping
@@ -18,25 +19,25 @@ from ..wire.enums import PayloadType, TokenPermissionType
 from ..wire.keys import PublicKey
 
 MAX_PARTS: Final = 1_000
-"""Parts of a description that are decrypted; status-go writes one for each encrypted channel."""
+"""Maximum number of decrypted parts. status-go writes one for each encrypted channel."""
 _ID_DIGITS: Final = 64
 
 SealPart: TypeAlias = Callable[[bytes, bytes], tuple[bytes, int, bytes]]
-"""From group and plaintext to the id of a key, a number and the ciphertext."""
+"""Function from group and plaintext to the id of a key, a number and the ciphertext."""
 OpenPart: TypeAlias = Callable[[bytes, int, bytes], bytes | None]
-"""From id of a key, number and ciphertext to plaintext; None without that key."""
+"""Function from the id of a key, number and ciphertext to the plaintext. None without that key."""
 
 
 def is_encrypted(description: CommunityDescription) -> bool:
-    """Return True if the community is encrypted, with all channels that have no key for
-    themselves."""
+    """Return True if the community is encrypted. Channels without their own key are then encrypted,
+    too."""
     return any(one.type.lets_members_in for one in description.token_permissions.values())
 
 
 def is_channel_encrypted(
     description: CommunityDescription, community: Community, channel: str
 ) -> bool:
-    """Return True if a channel has a key for itself."""
+    """Return True if a channel has its own key."""
     chat_id = community.channel_id(channel)
     gates = [one for one in description.token_permissions.values() if chat_id in one.chat_ids]
     view = TokenPermissionType.CAN_VIEW_CHANNEL
@@ -46,7 +47,8 @@ def is_channel_encrypted(
 def group_of_chat(
     description: CommunityDescription, community: Community, chat_id: str
 ) -> bytes | None:
-    """The group whose key encrypts what is said in a channel; None for a channel in the clear."""
+    """Return the group whose key encrypts messages of a channel, or None for an unencrypted
+    channel."""
     channel = chat_id.removeprefix(community.id)
     if is_channel_encrypted(description, community, channel):
         return chat_id.encode()
@@ -56,7 +58,7 @@ def group_of_chat(
 def groups_of(
     description: CommunityDescription, community: Community
 ) -> dict[bytes, frozenset[PublicKey]]:
-    """The groups of a community that need a key, with the members that get it."""
+    """Return the groups of a community that need a key, with the members that get it."""
     groups: dict[bytes, frozenset[PublicKey]] = {}
     if is_encrypted(description):
         groups[community.public_key.compressed] = _users(description.members)
@@ -67,7 +69,7 @@ def groups_of(
 
 
 def is_hidden(description: CommunityDescription) -> bool:
-    """Return True if nothing is known of the members: a description without its key. An owner is
+    """Return True if the members are unknown, because the description's key is missing. An owner is
     always a member."""
     return bool(description.private_data) and not description.members
 
@@ -75,7 +77,7 @@ def is_hidden(description: CommunityDescription) -> bool:
 def hide(
     description: CommunityDescription, community: Community, seal: SealPart
 ) -> CommunityDescription:
-    """The description as it is published: what only members may read is encrypted.
+    """Return the description for publication, with the encrypted parts.
 
     Raises:
         ValueError: a group has no key.
@@ -107,8 +109,8 @@ def hide(
 
 
 def show(description: CommunityDescription, open_part: OpenPart) -> CommunityDescription:
-    """The description with those parts in the clear that a member's keys open; `private_data` has
-    the others."""
+    """Return the description with all parts that a member's keys open. `private_data` has the
+    others."""
     left: dict[str, bytes] = {}
     for name, sealed in list(description.private_data.items())[:MAX_PARTS]:
         named = read_name(name)
@@ -124,7 +126,7 @@ def show(description: CommunityDescription, open_part: OpenPart) -> CommunityDes
 
 
 def read_name(name: str) -> tuple[bytes, int] | None:
-    """The id of the key and the number that a part is named by; None for another name."""
+    """Return the id of the key and the number in the name of a part, or None for another name."""
     digits, number = name[:_ID_DIGITS], name[_ID_DIGITS:]
     if not number.isascii() or not number.isdigit() or len(number) > 10:
         return None

@@ -1,10 +1,10 @@
-"""The group keys of one participant: taken, kept, written with, and what waits for them.
+"""Group keys of one participant: received, stored and used, with the messages that wait for them.
 
-A key that anybody sent may open a message: its author signed what is inside. A key is used to
-write only if the community vouches for it: it came from the community's key or from an owner, or
-a description that the community signed names it. A message that comes before its key waits for it.
-What changes is put into a store before a method returns; the caller makes the store durable.
-No I/O, no clock.
+A key of any sender may open a message, because the author signed its content. A key is used for
+writing only if the community vouches for it. Then it came from the community's key or an owner, or
+a signed description names it. A message that arrives before its key waits for it. Changes are put
+into a store before a method returns, and the caller makes the store durable. There is no I/O and no
+clock.
 """
 
 import os
@@ -38,18 +38,18 @@ from ..wire.waiting import WaitingMessage, WaitingMessages
 from .encryption import is_hidden, read_name, show
 
 MAX_GROUPS: Final = 2_000
-"""Groups with keys; beyond it keys of further channels are refused."""
+"""Maximum number of groups with keys. Keys of further channels are refused."""
 MAX_CANDIDATES: Final = 256
-"""Keys for which no authority vouches yet; then the oldest goes."""
+"""Maximum number of keys for which no authority vouches yet. The oldest is evicted."""
 MAX_CHAINS: Final = 256
-"""Keys whose hashes are in memory."""
+"""Number of keys whose hashes are in memory."""
 MAX_ID_BYTES: Final = COMMUNITY_ID_LENGTH + 36
-"""Of a channel: the community's id and a uuid."""
+"""Length of a channel's id: the community's id and a uuid."""
 TABLES: Final = ("group_keys", "group_waiting")
 
 
 class GroupKeys:
-    """The group keys of one participant.
+    """Group keys of one participant.
 
     Args:
         key: the participant's: opens keys that were encrypted for it.
@@ -91,7 +91,7 @@ class GroupKeys:
     # -- keys -------------------------------------------------------------------------------------
 
     def community_of(self, group_id: bytes) -> Community | None:
-        """The community of a group, if the participant is there."""
+        """Return the community of a group, if the participant is a member."""
         if len(group_id) == COMPRESSED_BYTES:
             return self._by_key.get(group_id)
         if len(group_id) > MAX_ID_BYTES or not group_id.isascii():
@@ -101,15 +101,15 @@ class GroupKeys:
         return found if found is not None and found.owns(text) else None
 
     def keys_of(self, group_id: bytes) -> tuple[GroupKey, ...]:
-        """The keys of a group that an authority vouches for, the latest last."""
+        """Return the keys of a group that an authority vouches for, the latest last."""
         return tuple(one.key for one in self._groups.get(group_id, ()) if self._trusts(one))
 
     def current(self, group_id: bytes) -> GroupKey | None:
-        """The key to write with, or None."""
+        """Return the key to write with, or None."""
         return next(reversed(self.keys_of(group_id)), None)
 
     def learn(self, group_id: bytes, raw: status_pb2.HRKeys, sender: PublicKey) -> Refused | None:
-        """Take the keys of a group that a user sent, such as to a new member."""
+        """Accept the keys of a group that a user sent, for example to a new member."""
         try:
             keys = read_keys(group_id, raw)
         except ValueError as error:
@@ -117,7 +117,7 @@ class GroupKeys:
         return self._learn(group_id, keys, sender)
 
     def generate(self, group_id: bytes, now_ms: int) -> GroupKey:
-        """A new key of a group that is run here."""
+        """Return a new key of a group that is run here."""
         before = self._groups.get(group_id)
         last = before[-1].key if before else None
         key = next_key(group_id, last, now_ms, random=self._random)
@@ -125,7 +125,7 @@ class GroupKeys:
         return key
 
     def name(self, community: Community, key_ids: Iterable[bytes]) -> None:
-        """Take note of the keys that a description of the community's key names."""
+        """Note the keys that a description of the community's key names."""
         self._named[community] = frozenset(key_ids)
         for key_id in self._named[community] & self._candidates.keys():
             held = self._held[key_id]
@@ -205,8 +205,8 @@ class GroupKeys:
         signer: PublicKey | None,
         is_ephemeral: bool,
     ) -> bytes | Refused | None:
-        """Open a `ProtocolMessage` that is encrypted for a group, or that brings keys for one;
-        None if it is neither. What lacks its key waits for it.
+        """Open a `ProtocolMessage` that is encrypted for a group, or that brings keys for one.
+        Return None for others. A message without its key waits for it.
 
         Args:
             data: its bytes.
@@ -254,7 +254,7 @@ class GroupKeys:
         return plain
 
     def open_part(self, key_id: bytes, seq_no: int, sealed: bytes) -> bytes | None:
-        """Decrypt a part of a description; None without its key, or if it was changed."""
+        """Decrypt a part of a description. Return None without its key, or if it was changed."""
         held = self._held.get(key_id)
         if held is None or not 0 < seq_no <= MAX_SEQ_NO:
             return None
@@ -297,27 +297,27 @@ class GroupKeys:
     # -- waiting ----------------------------------------------------------------------------------
 
     def take_ready(self) -> list[WaitingMessage]:
-        """See `WaitingMessages.take_ready`."""
+        """Return waiting messages that can be opened, as `WaitingMessages.take_ready`."""
         return self._waiting.take_ready()
 
     def done(self, waiting_id: bytes) -> None:
-        """Forget what waited: it is handled, or refused."""
+        """Remove a waiting message, because it is handled or refused."""
         self._waiting.done(waiting_id)
 
     @property
     def lacking(self) -> frozenset[Community]:
-        """The communities of which something waits."""
+        """Communities with waiting messages."""
         waits = self._waiting.communities
         return frozenset(self._by_key[one] for one in waits if one in self._by_key)
 
     # -- descriptions -----------------------------------------------------------------------------
 
     def describe(self, received: Received) -> Received | Refused:
-        """A description in the clear, as far as the keys are here. The latest with parts that are
-        not waits, to be read again with the next key.
+        """Return a description with all parts that the keys here open. If parts stay closed, the
+        latest one waits, and is read again with the next key.
 
-        One whose members cannot be read is refused, as long as a key of the community is here and
-        the participant was not excluded: the next key is on its way.
+        A description with unreadable members is refused if a key of the community is here and the
+        participant was not excluded. The next key is then on its way.
         """
         description = received.payload
         community = self._by_key.get(received.signer.compressed)
@@ -361,7 +361,7 @@ class GroupKeys:
     # -- writing ----------------------------------------------------------------------------------
 
     def encrypt(self, group_id: bytes, plain: bytes, installation_id: str = "") -> bytes:
-        """The `ProtocolMessage` that carries a payload to a group.
+        """Return the `ProtocolMessage` that carries a payload to a group.
 
         Raises:
             NoGroupKey: no key is here that an authority vouches for, or it is used up.
@@ -377,7 +377,8 @@ class GroupKeys:
         return message.SerializeToString()
 
     def encrypt_part(self, group_id: bytes, plain: bytes) -> tuple[bytes, int, bytes]:
-        """Encrypt for a group: the id of the key, the number of the message and the ciphertext.
+        """Encrypt for a group. Return the id of the key, the number of the message and the
+        ciphertext.
 
         Raises:
             NoGroupKey: as `encrypt`.

@@ -1,9 +1,9 @@
-"""The history of a community as tables, from the Waku messages that a node stored.
+"""History of a community as tables, from the Waku messages that a node stored.
 
-Edits, deletions, pins and reactions are applied as clients apply them, by the rights of the
-community's description that was in force. A reader has what a member with the same keys has: the
-topics' keys follow from the ids, and messages for groups need the group keys. Pure: no I/O, no
-clock; times are those of the messages, which their senders set.
+Edits, deletions, pins and reactions are applied as clients apply them, by the rights in the
+description of their time. A reader sees what a member with the same keys sees. The topics' keys
+follow from the ids, and messages for groups need the group keys. There is no I/O and no clock.
+Times are those of the messages, which their senders set.
 """
 
 import re
@@ -55,7 +55,7 @@ RIGHTS_UNKNOWN: Final = "unknown: no description of the community was stored bef
 
 
 class CommunityHistory:
-    """Takes stored Waku messages in order of time; `tables` gives what they amount to.
+    """Builder of the tables from stored Waku messages in order of time.
 
     Args:
         community: whose history it is.
@@ -113,11 +113,11 @@ class CommunityHistory:
 
     @property
     def content_topics(self) -> tuple[str, ...]:
-        """What to ask a Store for."""
+        """Return the topics and times for Store queries."""
         return self._opener.content_topics
 
     def add(self, message: WakuMessage) -> None:
-        """Take a stored message; those of one millisecond in any order, each once."""
+        """Add a stored message. Messages of one millisecond may come in any order, each once."""
         self._now_ms = max(self._now_ms, message.timestamp // 1_000_000)
         for outcome in (*self._opener.receive(message, self._now_ms), *self._opener.waited()):
             if isinstance(outcome, Refused):
@@ -126,7 +126,7 @@ class CommunityHistory:
                 self._take(outcome)
 
     def tables(self) -> CommunityTables:
-        """What the messages so far amount to."""
+        """Return the tables of the messages so far."""
         posts = list(self._standing())
         deleted = Counter(
             (post.chat_id, post.author)

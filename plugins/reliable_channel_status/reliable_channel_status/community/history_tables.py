@@ -1,4 +1,4 @@
-"""The tables of a community's history: one row type each."""
+"""Tables of a community's history, with one row type each."""
 
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
@@ -8,7 +8,7 @@ from reliable_channel.sds.declared import Bound, Doc, Unit, check
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryOptions:
-    """What counts as a flood, and how much is kept.
+    """Definition of a flood, and limits of the history.
 
     Raises:
         ValueError: a value below 1.
@@ -33,49 +33,49 @@ class HistoryOptions:
 
 
 class Post(NamedTuple):
-    """A message as it is now; also one that was deleted."""
+    """Message in its present form, deleted ones included."""
 
     message_id: str
     chat_id: str
     author: str
-    """Public key, `0x04…`."""
+    """Public key of the author, `0x04…`."""
     sent_ms: int
-    """Of the Waku message."""
+    """Timestamp of the Waku message."""
     clock: int
-    """Lamport timestamp: the order of the channel."""
+    """Lamport timestamp, which orders the channel."""
     text: str
-    """After the last edit; of a deleted message what was deleted."""
+    """Text after the last edit. A deleted message keeps its last text."""
     first_text: str
     edits: int
     deleted_by: str | None
-    """Public key; None where it stands."""
+    """Public key of the user that deleted it. None if it was not deleted."""
     deleted_ms: int | None
     is_pinned: bool
     reactions: int
-    """That were not taken back."""
+    """Reactions that were not taken back."""
     response_to: str | None
-    """The message that it answers."""
+    """Id of the message that this one answers."""
 
 
 class Change(NamedTuple):
-    """An edit, deletion or pin that was sent, taken or not."""
+    """Edit, deletion or pin that was sent, applied or not."""
 
     message_id: str
-    """Of the message that it is about, which may not be here."""
+    """Id of the message that it changes, which may be missing here."""
     chat_id: str
     signer: str
     what: str
-    """`edit`, `delete`, `pin` or `unpin`."""
+    """Kind of the change: `edit`, `delete`, `pin` or `unpin`."""
     at_ms: int
     text: str | None
-    """The new text of an edit."""
+    """New text of an edit."""
     refused: str | None
-    """Why clients do not apply it, or why that is unknown; `its message is not here` where that is
-    so. None if they do."""
+    """Reason why clients do not apply it (`its message is not here` if the message is missing).
+    None if they do."""
 
 
 class StandingReaction(NamedTuple):
-    """A reaction that was not taken back."""
+    """Reaction that was not taken back."""
 
     message_id: str
     chat_id: str
@@ -85,36 +85,36 @@ class StandingReaction(NamedTuple):
 
 
 class MemberChange(NamedTuple):
-    """What a description says that the one before it did not; or what a user asked for."""
+    """Change between two descriptions, or a request of a user."""
 
     member: str
     what: str
-    """`joined`, `left`, `banned`, `unbanned`, `roles: …`; with the community's key also `asked to
-    join` and `asked to leave`."""
+    """Kind of the change: `joined`, `left`, `banned`, `unbanned` or `roles: …`. With the
+    community's key also `asked to join` and `asked to leave`."""
     at_ms: int
     clock: int
-    """Of the description or request, in milliseconds."""
+    """Clock of the description or request (ms)."""
 
 
 class AuthorRate(NamedTuple):
-    """What an author sent in one channel."""
+    """Messages of an author in one channel."""
 
     chat_id: str
     author: str
     name: str
-    """What the author called itself last: any user may take any name."""
+    """Name that the author used last. Any user may use any name."""
     messages: int
     repeated: int
-    """Messages whose text, but for case and spaces, the author had sent before in any channel."""
+    """Messages whose text the author had sent before in any channel, ignoring case and spaces."""
     with_links: int
     most_in_a_minute: int
     deleted_by_others: int
     refused: int
-    """Messages that clients drop, such as those of users that are no members."""
+    """Messages that clients drop, for example of users that are no members."""
 
 
 class Flood(NamedTuple):
-    """A time in which an author sent more than allowed."""
+    """Time in which an author sent more than allowed."""
 
     author: str
     begin_ms: int
@@ -131,9 +131,9 @@ class CommunityTables(NamedTuple):
     reactions: list[StandingReaction]
     members: list[MemberChange]
     rates: list[AuthorRate]
-    """The liveliest first."""
+    """Authors, the most active first."""
     floods: list[Flood]
     refused: dict[str, int]
-    """How many Waku messages and payloads were not taken, by reason."""
+    """Number of refused Waku messages and payloads, by reason."""
     channel_names: dict[str, str]
-    """By `chat_id`, of the last description."""
+    """Channels of the last description, by `chat_id`."""

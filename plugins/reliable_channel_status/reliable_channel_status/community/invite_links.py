@@ -1,8 +1,8 @@
 """Invite links: `https://status.app/c#zQ3…`, with data `…/c/…#zQ3…`, of a channel `…/cc/…#zQ3…`.
 
-The key after `#` is what counts. The data before it is a preview by the author of the link:
-`URLData`, compressed by Brotli, in base64. Clients store what is short uncompressed, and so do we;
-compressed data is left unread (`data` is None).
+Only the key after `#` counts. The data before it is a preview by the author of the link: `URLData`,
+compressed by Brotli, in base64. Like clients, this module writes short data uncompressed.
+Compressed data is not read (`data` is None).
 """
 
 import re
@@ -30,7 +30,7 @@ _MAX_BLOCK: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InviteData:
-    """The preview in a link. It is not signed."""
+    """Preview in a link. It is not signed."""
 
     display_name: str = ""
     description: str = ""
@@ -42,17 +42,17 @@ class InviteData:
 
 @dataclass(frozen=True, slots=True)
 class InviteLink:
-    """A link to a community, or to one of its channels."""
+    """Link to a community, or to one of its channels."""
 
     community: Community
     data: InviteData | None = None
-    """None where the link has none, or compressed it."""
+    """Preview of the link. None if it has none, or compressed it."""
     channel: str = ""
-    """The channel's uuid, or empty."""
+    """Uuid of the channel, or empty."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a link.
+        """Read an invite link from text.
 
         Raises:
             ValueError: it is none, or without a key.
@@ -70,7 +70,7 @@ class InviteLink:
 
     @classmethod
     def of(cls, community: Community, description: CommunityDescription | None = None) -> Self:
-        """The link of a community, with a preview from its description."""
+        """Return the link of a community, with a preview from its description."""
         if description is None or description.identity is None:
             return cls(community)
         identity = description.identity
@@ -86,7 +86,7 @@ class InviteLink:
 
     @property
     def text(self) -> str:
-        """The link as it is handed to people."""
+        """Text of the link for people."""
         key = self.community.public_key.multibase
         if self.channel:
             return f"{HOST}/cc/{self.channel}#{key}"

@@ -1,7 +1,7 @@
-"""Joining a community: the signed request, and what the owner's client checks of it. No I/O.
+"""Joining a community: the signed request, and the checks of the owner's client. No I/O.
 
-A request reveals at least one account of a wallet, which proves by its signature that it belongs to
-the requester. Owners' clients refuse a request without one, also where members need no tokens.
+A request reveals at least one account of a wallet, whose signature proves that it belongs to the
+requester. Owners' clients refuse a request without an account, even if members need no tokens.
 """
 
 from typing import Final
@@ -19,19 +19,20 @@ _V: Final = 27
 
 
 def wallet_of(key: PrivateKey) -> PrivateKey:
-    """A wallet key that belongs to a chat key: always the same, and it holds nothing."""
+    """Return the empty wallet key that belongs to a chat key, always the same."""
     return PrivateKey(keccak256(_WALLET + key.reveal()))
 
 
 def ethereum_address(public_key: PublicKey) -> str:
-    """The address of an account, `0x` and 40 digits in lower case."""
+    """Return the address of an account, `0x` and 40 digits in lower case."""
     return f"0x{keccak256(public_key.uncompressed[1:])[-ADDRESS_BYTES:].hex()}"
 
 
 def join_request(
     key: PrivateKey, community: Community, now_ms: int, *, display_name: str = ""
 ) -> CommunityRequestToJoin:
-    """Ask to join; encrypt it for `community.public_key` on `community.requests_topic`."""
+    """Return a request to join. Encrypt it for `community.public_key` on
+    `community.requests_topic`."""
     wallet = wallet_of(key)
     signature = wallet.sign(_PERSONAL + _revealed(key.public_key, community))
     account = RevealedAccount(
@@ -50,7 +51,7 @@ def join_request(
 def why_refused(
     request: CommunityRequestToJoin, signer: PublicKey, community: Community
 ) -> str | None:
-    """Why the owner's client refuses a request of any user, or None."""
+    """Return the reason why the owner's client refuses a request of any user, or None."""
     if request.community_id != community.public_key.compressed:
         return "another community"
     if not request.revealed_accounts:

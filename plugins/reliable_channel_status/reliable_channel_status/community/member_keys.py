@@ -1,7 +1,7 @@
-"""The group keys of a community that a bot runs: made, given to members, and replaced.
+"""Group keys of a community that a bot runs: creation, distribution to members, and replacement.
 
-When a member leaves a group, its key is replaced: the next description and the next messages are
-encrypted with another. New members get the earlier keys as well and so read the history, as with
+When a member leaves a group, its key is replaced. The next description and the next messages are
+encrypted with the new key. New members also get the earlier keys and can read the history, as in
 status-go.
 """
 
@@ -21,18 +21,18 @@ from .encryption import groups_of, hide, is_encrypted
 from .group_keys import GroupKeys
 
 REKEY_MS: Final = 48 * 3600 * 1000
-"""After which a key is replaced in any case (`RekeyInterval` of status-go)."""
+"""Age at which a key is replaced in any case (`RekeyInterval` of status-go)."""
 ASKED_AGAIN_MS: Final = 60_000
-"""So long a member that asked for keys is not answered again."""
+"""Pause after an answer to a member that requested keys."""
 MAX_ASKED: Final = 10_000
 HOLDERS: Final = "group_holders"
 
 SendKeys = Callable[[str, PublicKey, bytes, tuple[GroupKey, ...]], None]
-"""Sends keys of a group to a member, once for a name."""
+"""Function that sends keys of a group to a member, once for a name."""
 
 
 class MemberKeys:
-    """Which members have which keys; kept over a restart.
+    """Record of the keys that each member has, kept across restarts.
 
     Args:
         keys: of the bot, which is a member as well.
@@ -67,15 +67,15 @@ class MemberKeys:
             users[PublicKey(bytes.fromhex(user))] = int(value)
 
     def is_due(self, description: CommunityDescription, now_ms: int) -> bool:
-        """Return True if a key is to be replaced, or a member has none."""
+        """Return True if a key must be replaced, or a member lacks keys."""
         return any(
             self._is_over(group, members, now_ms) or next(self._owed(group, members), None)
             for group, members in groups_of(description, self._community).items()
         )
 
     def renew(self, description: CommunityDescription, now_ms: int) -> bool:
-        """Replace keys of groups that members left, and old ones; True if the community's key was
-        replaced, which all learn by the next description."""
+        """Replace old keys, and keys of groups that members left. Return True if the community's
+        key was replaced, which the next description announces."""
         is_new = False
         for group, members in groups_of(description, self._community).items():
             if self._is_over(group, members, now_ms):
@@ -85,8 +85,8 @@ class MemberKeys:
         return is_new
 
     def send(self, description: CommunityDescription, now_ms: int) -> None:
-        """Send the keys that members lack, after the description that lists them: earlier messages
-        are read by it.
+        """Send missing keys to members, after the description that lists them, because they also
+        open earlier messages.
 
         Raises:
             OutboxFull: too much waits for the node; what was sent is kept.
@@ -105,14 +105,14 @@ class MemberKeys:
         self._store.write()
 
     def hide(self, description: CommunityDescription) -> CommunityDescription:
-        """The description as it is published."""
+        """Return the description for publication."""
         return hide(description, self._community, self._keys.encrypt_part)
 
     def with_key(
         self, description: CommunityDescription, signed: SignedPayload, installation_id: str = ""
     ) -> bytes | None:
-        """The `ProtocolMessage` that carries a description and the key for all members; None for a
-        community in the clear."""
+        """Return the `ProtocolMessage` with a description and the key for all members, or None for
+        an unencrypted community."""
         group = self._community.public_key.compressed
         if not is_encrypted(description):
             return None
@@ -129,7 +129,7 @@ class MemberKeys:
         return message.SerializeToString()
 
     def asked(self, user: PublicKey, now_ms: int) -> bool:
-        """Take note that a member lacks keys; False if that was just now."""
+        """Note that a member lacks keys. Return False if it said so a moment ago."""
         if now_ms - self._asked.get(user, -ASKED_AGAIN_MS) < ASKED_AGAIN_MS:
             return False
         self._asked.renew(user, now_ms)

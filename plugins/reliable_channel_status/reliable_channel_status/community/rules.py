@@ -1,8 +1,8 @@
-"""What clients refuse of a community's description, and of what people write there. Pure functions.
+"""Rules by which clients refuse a community's description, and messages in it. Pure functions.
 
 The rules and their texts are those of status-go (`protocol/communities`, validator.go and
-community.go): a control node that keeps them is understood, and a scripted client that refuses by
-them refuses what a real one does.
+community.go). Clients accept the descriptions of a control node that follows them. A scripted
+client that applies them refuses the same as a real one.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from ..wire.payloads import (
 )
 
 PRIVILEGED: Final = frozenset({Role.ROLE_OWNER, Role.ROLE_ADMIN, Role.ROLE_TOKEN_MASTER})
-"""Roles that delete what others wrote, and pin."""
+"""Roles that may delete messages of others, and pin."""
 CANNOT_POST: Final = "user can't post in community"
 CANNOT_DELETE: Final = "don't have enough permission to delete"
 OUTDATED_CLOCK: Final = "invalid community description outdated clock"
@@ -30,7 +30,7 @@ NOT_AUTHORIZED: Final = "not authorized"
 
 
 def why_invalid(description: CommunityDescription) -> str | None:
-    """Why clients refuse a description of any signer, or None."""
+    """Return the reason why clients refuse a description of any signer, or None."""
     permissions = description.permissions
     if permissions is None:
         return "invalid community description no org permissions"
@@ -56,8 +56,8 @@ def why_invalid(description: CommunityDescription) -> str | None:
 
 
 def is_privileged(description: CommunityDescription, user: PublicKey) -> bool:
-    """Return True if a user may delete what others wrote, and pin. The community's own key may not:
-    it is no member."""
+    """Return True if a user may delete messages of others, and pin. The community's own key may
+    not, because it is no member."""
     member = description.members.get(user.hex)
     return member is not None and not PRIVILEGED.isdisjoint(member.roles)
 
@@ -70,9 +70,9 @@ def is_banned(description: CommunityDescription, user: PublicKey) -> bool:
 def why_not_heard(
     description: CommunityDescription, community: Community, user: PublicKey, payload: ChatPayload
 ) -> str | None:
-    """Why clients drop what a user says in a community, or None.
+    """Return the reason why clients drop a message of a user in a community, or None.
 
-    Whether a user wrote the message that is edited or deleted is a question to `Conversation`.
+    `Conversation` checks that a user wrote the message that is edited or deleted.
     """
     channel = payload.chat_id.removeprefix(community.id)
     chat = description.chats.get(channel)
@@ -100,7 +100,7 @@ def why_not_heard(
 
 
 def why_closed(description: CommunityDescription, user: PublicKey) -> str | None:
-    """Why a bot without tokens and without an ENS name is not let in however it asks, or None. The
+    """Return the reason why a bot without tokens and ENS name cannot become a member, or None. The
     text names the permission."""
     if is_banned(description, user):
         return "banned"

@@ -1,4 +1,4 @@
-"""A member's client in a test: it shows and refuses as the real one does."""
+"""Client of a member in a test, which shows and refuses messages as the real one does."""
 
 from __future__ import annotations
 
@@ -29,27 +29,28 @@ from ..wire.sealing import WakuVersion
 from ..wire.topics import Topic
 
 NO_SIGNATURE: Final = "failed to get signature"
-"""What the client of 2024 logs of any `version` but 1."""
+"""Log text of the client of 2024 for any `version` except 1."""
 NO_DESCRIPTION: Final = "community not found"
 
 
 class Network(Protocol):
-    """What a scripted client needs of the test: time, and somewhere to publish."""
+    """Parts of the test that a scripted client needs: time, and a way to publish."""
 
     def now_ms(self) -> int:
-        """The time, in milliseconds since 1970."""
+        """Return the time (ms since 1970)."""
 
     def next_clock(self) -> int:
-        """The clock of what a user does now."""
+        """Return the clock for a user's present action."""
 
     def publish(self, message: WakuMessage) -> None:
-        """Publish a message where the bot writes."""
+        """Publish a message on the bot's shard."""
 
 
 class FakeClient:
-    """The client of a member, reading along.
+    """Client of a member that reads along.
 
-    It shows what members write, drops all else, and notes why in the client's words (`refused`).
+    It shows messages of members and drops all others, with the reason in the client's words
+    (`refused`).
 
     Args:
         tester: the test.
@@ -91,28 +92,28 @@ class FakeClient:
 
     @property
     def description(self) -> CommunityDescription | None:
-        """The community as the client knows it, or None."""
+        """Community as the client knows it, or None."""
         return self._description
 
     @property
     def shown(self) -> list[ChatMessage]:
-        """What the client shows: messages of members, without deleted ones."""
+        """Messages that the client shows: those of members, without deleted ones."""
         states = ((self._conversation.message(one), said) for one, said in self._messages.items())
         return [said for state, said in states if state is None or not state.is_deleted]
 
     @property
     def texts(self) -> list[str]:
-        """The texts of `shown`."""
+        """Texts of the shown messages."""
         return [message.text for message in self.shown]
 
     @property
     def pinned(self) -> list[str]:
-        """The texts of what is pinned."""
+        """Texts of the pinned messages."""
         states = ((self._conversation.message(one), said) for one, said in self._messages.items())
         return [said.text for now, said in states if now and now.is_pinned and not now.is_deleted]
 
     def hear(self, message: WakuMessage, shard: str) -> None:
-        """Take what a node relayed."""
+        """Receive a message that a node relayed."""
         if shard not in self._shards or message.content_topic not in self._opener.content_topics:
             return
         if message.version not in self._versions:
@@ -139,7 +140,7 @@ class FakeClient:
         )
 
     def receive(self, received: Received) -> None:
-        """Take a payload that was opened, once."""
+        """Accept an opened payload, once."""
         if received.signed.fingerprint not in self._seen:
             self._seen.add(received.signed.fingerprint)
             self._take(received)

@@ -31,27 +31,27 @@ from ..wire.status_pb2 import EncryptedMessageProtocol
 
 
 class Surrounding(Protocol):
-    """What a user needs of a test."""
+    """Parts of a test that a user needs."""
 
     @property
     def public_key(self) -> PublicKey:
-        """The bot's public key."""
+        """Public key of the bot."""
 
     def now_ms(self) -> int:
-        """The time."""
+        """Return the time (ms since 1970)."""
 
     def next_clock(self) -> int:
-        """The clock of what a user does now."""
+        """Return the clock for a user's present action."""
 
     def publish(self, message: WakuMessage, *, settle: bool = True) -> None:
-        """Publish a Waku message."""
+        """Publish a Waku message in the test."""
 
 
 class StatusGoSessions(Sessions):
     """Sessions as status-go keeps them: one for each bundle and installation id.
 
-    Nothing replaces a session (`AddRatchetInfo`), a message is written in the first one of an
-    installation (`GetAnyRatchetInfo`), and the loss of one is not noticed.
+    Nothing replaces a session (`AddRatchetInfo`), and a message uses the first one of an
+    installation (`GetAnyRatchetInfo`). The loss of one is not noticed.
     """
 
     def _of_message(
@@ -70,11 +70,11 @@ class StatusGoSessions(Sessions):
         return next(iter(self._of_device.get(f"{peer.compressed.hex()} {own} {device}", ())), None)
 
     def lost(self, peer: PublicKey, own: str | None = None) -> None:
-        """Do nothing."""
+        """Do nothing, because nothing is written."""
 
 
 class FakeDirect:
-    """One user's direct messages with the bot.
+    """Direct messages of one user with the bot.
 
     Args:
         tester: the test.
@@ -84,7 +84,7 @@ class FakeDirect:
     """
 
     acknowledges = True
-    """True if the user's client is there to acknowledge what comes."""
+    """True if the user's client is online and acknowledges messages."""
 
     def __init__(
         self,
@@ -115,18 +115,18 @@ class FakeDirect:
 
     @property
     def heard(self) -> list[Received]:
-        """What the bot wrote, each once."""
+        """Return the bot's messages, each once."""
         found = [one for one in self.outcomes if isinstance(one, Received)]
         return list({one.message_id: one for one in found}.values())
 
     @property
     def texts(self) -> list[str]:
-        """The texts of the bot's messages."""
+        """Texts of the bot's messages."""
         payloads = [received.payload for received in self.heard]
         return [one.text for one in payloads if isinstance(one, ChatMessage)]
 
     def says(self, text: str, *, to: str = "") -> MessageId:
-        """Write to the bot alone; return the message's id."""
+        """Write to the bot in a direct message. Return the message's id."""
         room = direct_room(self._tester.public_key)
         return self.does(payload_builders.message(room, text, response_to=to))
 
@@ -154,7 +154,7 @@ class FakeDirect:
         return self.sends(payload)
 
     def sends(self, payload: Payload) -> MessageId:
-        """Send any payload, once; `repeat` sends it again."""
+        """Send any payload, once. `repeat` sends it again."""
         signed = wrap(payload, self._key)
         one, _ = self.datasync.send(
             self._tester.public_key, signed.message_id, signed.data, self._tester.now_ms()
@@ -163,7 +163,7 @@ class FakeDirect:
         return signed.message_id
 
     def in_group(self, group: Group, text: str) -> MessageId:
-        """Write in a private group, to the bot's copy of it."""
+        """Write in a private group to the bot's copy of it."""
         now_ms = self._tester.now_ms()
         message = ChatMessage(
             clock=self._tester.next_clock(),
@@ -180,7 +180,7 @@ class FakeDirect:
         return self.sends(_update(group, None))
 
     def repeat(self) -> None:
-        """Send again what is due."""
+        """Send due messages again."""
         again, _ = self.datasync.take_due(self._tester.now_ms())
         for one in again:
             self.publish(DataSyncPayload(messages=(one.message,)).encode())
@@ -204,7 +204,8 @@ class FakeDirect:
             self.outcomes += self._opener.receive(message, self._tester.now_ms())
 
     def answer(self) -> bool:
-        """Acknowledge what came, if the client is there; False if there was nothing."""
+        """Acknowledge received messages, if the client is online. Return False if there were
+        none."""
         acks, self._acks = self._acks, []
         for one in acks if self.acknowledges else ():
             self.publish(one.encode(), settle=False)

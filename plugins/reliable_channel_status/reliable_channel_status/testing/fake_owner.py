@@ -1,4 +1,4 @@
-"""A community's owner in a test: lets in and refuses as a Status client does."""
+"""Owner of a community in a test, which admits and refuses members as a Status client does."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ TOO_MANY: Final = "max number of requests to join reached"
 
 
 class FakeOwner(FakeClient):
-    """The owner's client: it has the community's key, publishes the description, and shows what
-    members write.
+    """Client of the owner. It has the community's key, publishes the description, and shows
+    messages of members.
 
     Args:
         tester: the test.
@@ -98,12 +98,12 @@ class FakeOwner(FakeClient):
         self._requested: dict[PublicKey, int] = {}
 
     def rekeys(self) -> None:
-        """Make a new key for the members; `publishes` gives it to them."""
+        """Make a new key for the members. `publishes` sends it to them."""
         self.own_keys.generate(self.community.public_key.compressed, self._tester.now_ms())
 
     @property
     def description(self) -> CommunityDescription:
-        """The community as it is, published or not."""
+        """Community in its present form, published or not."""
         profile = CommunityProfile(name="test", description="a test", access=self._access)
         description = described(profile)(
             CommunityDescription(
@@ -127,7 +127,7 @@ class FakeOwner(FakeClient):
         return listed
 
     def publishes(self) -> CommunityDescription:
-        """Publish the description as it is now."""
+        """Publish the present description."""
         self._clock = self._tester.next_clock()
         description, topic = self.description, self.community.description_topic
         signed = self._signed(description)
@@ -160,18 +160,18 @@ class FakeOwner(FakeClient):
         self.publishes()
 
     def rejects(self, user: PublicKey) -> None:
-        """Answer that a user is not let in."""
+        """Answer that a user is not admitted."""
         self._answer(user, accepted=False)
 
     def removes(self, user: PublicKey) -> None:
-        """Publish a description that lists a user no more."""
+        """Publish a description that does not list a user any more."""
         self.members.pop(user, None)
         if self._identity is not None:
             self.rekeys()
         self.publishes()
 
     def hear(self, message: WakuMessage, shard: str) -> None:
-        """Take what a node relayed; what it published itself it knows."""
+        """Receive a message that a node relayed, except own ones."""
         if message.content_topic != self.community.description_topic.content_topic:
             super().hear(message, shard)
 

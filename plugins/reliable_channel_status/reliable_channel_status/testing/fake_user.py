@@ -20,46 +20,47 @@ from .fake_direct import FakeDirect
 from .unanswered import Mark
 
 SETTLE_S: Final = 1.0
-"""Virtual time that passes after what a user does: the bot has reacted by then."""
+"""Virtual time that passes after an action of a user, in which the bot reacts (s)."""
 ANSWER_S: Final = 60.0
 
 
 class Chats(Protocol):
-    """What a user needs of the test: time, chats, and the bot's answers."""
+    """Parts of the test that a user needs: time, chats, and the bot's answers."""
 
     def now_ms(self) -> int:
         """Return the time, in milliseconds since 1970."""
 
     def next_clock(self) -> int:
-        """Return the clock of what a user does now."""
+        """Return the clock for a user's present action."""
 
     def wait(self) -> None:
-        """Let `SETTLE_S` pass."""
+        """Let the time `SETTLE_S` pass."""
 
     def room(self, channel: str | None) -> Room:
-        """Return a chat of the bot: the first one, unless it is named."""
+        """Return a chat of the bot: the named one, or the first."""
 
     def seal(self, payload: Payload, room: Room, key: PrivateKey) -> Outgoing:
-        """Return what a user publishes in a chat."""
+        """Return the Waku payload for a user's message in a chat."""
 
     def publish(self, message: WakuMessage, *, settle: bool = True) -> None:
-        """Publish a message where the bot writes."""
+        """Publish a message on the bot's shard."""
 
     def answers(self, message_id: MessageId) -> list[str]:
-        """Return what the bot answered to a message."""
+        """Return the bot's answers to a message."""
 
     def mark(self) -> Mark:
         """Return a moment, for `why_unanswered`."""
 
     def why_unanswered(self, text: str, since: Mark) -> str:
-        """Return why the bot did not answer a message that was written after a moment."""
+        """Return the reason why the bot did not answer a message that was written after a
+        moment."""
 
     def direct(self, name: str, key: PrivateKey) -> FakeDirect:
         """Return a user's direct messages with the bot."""
 
 
 def key_of(name: str) -> PrivateKey:
-    """The key of a user in a test: the same for the same name, and not secret."""
+    """Return the key of a user in a test. It depends only on the name, and is not secret."""
     return PrivateKey(sha256(f"BotTester {name}".encode()).digest())
 
 
@@ -79,7 +80,7 @@ class FakeUser:
     def says(
         self, text: str, *, channel: str | None = None, to: str = "", settle: bool = True
     ) -> MessageId:
-        """Write a message, as an answer to another or on its own; return its id."""
+        """Write a message, perhaps as an answer to another. Return its id."""
         room = self._tester.room(channel)
         return self.does(payload_builders.message(room, text, response_to=to), room, settle=settle)
 
@@ -115,12 +116,12 @@ class FakeUser:
         retracted: bool = False,
         channel: str | None = None,
     ) -> None:
-        """React to a message, or take that back."""
+        """React to a message, or take the reaction back."""
         room = self._tester.room(channel)
         self.does(payload_builders.reaction(room, message_id, reaction, retracted), room)
 
     def does(self, make: Make, room: Room, *, settle: bool = True) -> MessageId:
-        """Publish any payload of a chat; return its id."""
+        """Publish any payload of a chat. Return its id."""
         now_ms = self._tester.now_ms()
         payload: Payload = make(self._tester.next_clock(), now_ms)
         if isinstance(payload, ChatMessage):
@@ -134,11 +135,11 @@ class FakeUser:
 
     @property
     def direct(self) -> FakeDirect:
-        """The user's direct messages with the bot."""
+        """Direct messages of the user with the bot."""
         return self._tester.direct(self.name, self.key)
 
     def requests_to_join(self, community: Community) -> None:
-        """Ask to be let in."""
+        """Request to join the community."""
         now_ms = self._tester.now_ms()
         request = join_request(self.key, community, now_ms, display_name=self.name)
         topic = community.requests_topic

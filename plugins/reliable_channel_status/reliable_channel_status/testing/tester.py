@@ -4,8 +4,8 @@
         with BotTester(bot) as tester:
             assert tester.user("Alice").asks("!ping") == "pong"
 
-Everything runs: keys, envelopes, the node's REST API, the bot's loops. Only time is virtual, so an
-hour passes at once, and the bot's own key, state and node are left alone.
+Everything runs: keys, envelopes, the node's REST API, and the bot's loops. Only time is virtual, so
+an hour passes at once. The bot's own key, state and node are not used.
 """
 
 import asyncio
@@ -47,13 +47,13 @@ START_MS: Final = 1_700_000_000_000
 IDLE_S: Final = 60.0
 FOR_EVER_S: Final = 1e9
 CHANNEL: Final = "00000000-0000-4000-8000-000000000001"
-"""Where users write if the bot is in all channels."""
+"""Chat in which users write if the bot is in all channels."""
 
 T = TypeVar("T")
 
 
 class BotTester:
-    """The context of a bot under test. Use it in `with`.
+    """Context of a bot under test. Use it in `with`.
 
     Args:
         bot: as its author made it; it must not run yet.
@@ -122,7 +122,7 @@ class BotTester:
     # -- time -------------------------------------------------------------------------------------
 
     def now_ms(self) -> int:
-        """The time, in milliseconds since 1970."""
+        """Return the time (ms since 1970)."""
         return self._start_ms + round(self._loop.time() * 1000)
 
     def wait(self, seconds: float = SETTLE_S) -> None:
@@ -137,7 +137,7 @@ class BotTester:
                 self._do(asyncio.sleep(SETTLE_S))
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Await something of the running bot, such as `bot.leave(…)`, and what follows from it."""
+        """Wait for an action of the running bot, such as `bot.leave(…)`, and for its effects."""
         result = self._do(coroutine)
         self.wait()
         return result
@@ -163,7 +163,7 @@ class BotTester:
             self._runner.close()
 
     def start(self) -> None:
-        """Start the bot, with what it remembers from before."""
+        """Start the bot with its memory of earlier runs."""
         self._memory = BotMemory(self._store, self.key.public_key, self.now_ms())
         self._task = self._loop.create_task(
             self._serve(
@@ -179,13 +179,13 @@ class BotTester:
         self.wait()
 
     def stop(self) -> None:
-        """Stop the bot in good order; nothing happens if it does not run."""
+        """Stop the bot in good order. Nothing happens if it does not run."""
         self.bot.stop()
         self._news.set()
         self._end(ended)
 
     def crash(self) -> None:
-        """End the bot at once; it remembers what was written."""
+        """End the bot at once. Its written memory stays."""
         if self._task is not None:
             self._task.cancel()
         self._end(over)
@@ -197,12 +197,12 @@ class BotTester:
             self._memory.close()
 
     def forget(self) -> None:
-        """Let the bot, which does not run now, start from nothing the next time."""
+        """Let the stopped bot start without memory the next time."""
         self.restore(MemoryStateStore())
         self._channel_stores = {}
 
     def restore(self, store: StateStore) -> None:
-        """Let the bot, which does not run now, start from another state the next time."""
+        """Let the stopped bot start with another state the next time."""
         self._store = store
 
     @property
@@ -214,7 +214,7 @@ class BotTester:
         return WakuClient("http://node", app=self.node.app)
 
     def starts(self, bot: StatusBot, name: str) -> PublicKey:
-        """Start a second bot at the same node, which runs until the test ends; return its key."""
+        """Start a second bot at the same node, which runs until the test ends. Return its key."""
         key = key_of(name)
         memory = BotMemory(MemoryStateStore(), key.public_key, self.now_ms())
         self._others[bot] = self._loop.create_task(self._serve(bot, key, memory))
@@ -225,11 +225,12 @@ class BotTester:
     # -- users ------------------------------------------------------------------------------------
 
     def user(self, name: str, key: PrivateKey | None = None) -> FakeUser:
-        """A user in the chats; the same name is the same person."""
+        """Return a user in the chats. The same name means the same person."""
         return FakeUser(self, name, key or key_of(name))
 
     def direct(self, name: str, key: PrivateKey | None = None, *, device: str = "") -> FakeDirect:
-        """A user's direct messages with the bot, by one device; the same name is the same person.
+        """Return a user's direct messages with the bot, by one device. The same name means the same
+        person.
 
         Args:
             name: of the user.
@@ -253,7 +254,8 @@ class BotTester:
         token_permissions: Sequence[CommunityTokenPermission] = (),
         identity: PrivateKey | None = None,
     ) -> FakeOwner:
-        """The owner of a community: has its key, and accepts and refuses members as clients do."""
+        """Return the owner of a community. It has the community's key, and accepts and refuses
+        members as clients do."""
         community = Community(key.public_key)
         rooms = [room.name for room in self.bot.rooms if room.community == community]
         owner = FakeOwner(
@@ -277,8 +279,8 @@ class BotTester:
         versions: Sequence[WakuVersion | None] = (1,),
         key: PrivateKey | None = None,
     ) -> FakeClient:
-        """The client of a member, which shows and refuses what it reads as real clients do; with
-        the member's key it reads encrypted channels, too."""
+        """Return the client of a member, which shows and refuses messages as real clients do. With
+        the member's key it also reads encrypted channels."""
         topics = self.bot.rooms.topics
         client = FakeClient(self, community, topics, shards=shards, versions=versions, key=key)
         for message in self.relayed:  # as it would fetch them from Store
@@ -296,7 +298,7 @@ class BotTester:
             self.wait()
 
     def said(self, channel: str | None = None) -> list[ChatMessage]:
-        """The messages of the bot so far, of one channel or of all."""
+        """Return the bot's messages so far, of one channel or of all."""
         room = None if channel is None else self.bot.rooms.named(channel)
         return [
             received.payload
@@ -307,33 +309,34 @@ class BotTester:
         ]
 
     def answers(self, message_id: MessageId) -> list[str]:
-        """What the bot answered to a message."""
+        """Return the bot's answers to a message."""
         return [message.text for message in self.said() if message.response_to == message_id]
 
     def mark(self) -> Mark:
-        """A moment, for `why_unanswered`."""
+        """Return a moment for `why_unanswered`."""
         reporter = self.bot.reporter
         return Mark(reporter.logged, runs(reporter), len(self.heard))
 
     def why_unanswered(self, text: str, since: Mark) -> str:
-        """Why the bot did not answer a message that was written after a moment."""
+        """Return the reason why the bot did not answer a message that was written after a
+        moment."""
         if self._task is None:
             return "the bot does not run; call tester.start()"
         return why_unanswered(text, since, self.bot, self.public_key, self.heard)
 
     def room(self, channel: str | None = None) -> Room:
-        """A chat of the bot: the first one, unless it is named."""
+        """Return a chat of the bot: the named one, or the first."""
         if channel is not None:
             return self.bot.rooms.named(channel)
         return next(iter(self.bot.rooms), None) or self.bot.rooms.named(CHANNEL)
 
     def next_clock(self) -> int:
-        """The clock of what a user does now."""
+        """Return the clock for a user's present action."""
         self._clock = max(self.now_ms(), self._clock + 1)
         return self._clock
 
     def seal(self, payload: Payload, room: Room, key: PrivateKey) -> Outgoing:
-        """What a user publishes in a chat: inside SDS, where the bot speaks so."""
+        """Return the payload for a user's message in a chat, inside SDS if the bot uses it."""
         now_ms, sealer = self.now_ms(), Sealer(key)
         if room.community is None or self.bot.options.reliability == "plain":
             return sealer.seal(payload, room.topic, now_ms)

@@ -1,4 +1,4 @@
-"""Why a bot did not answer: from what it logged and which of its functions ran, for its author."""
+"""Explanation of a missing answer, for the bot's author, from the log and the called functions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ EVENTS: Final = {
     "publish_failed": "the node did not take what the bot said: {why}",
     "unpublishable": "the node refused what the bot said: {why}",
 }
-"""What these log records mean for a user that waits for an answer."""
+"""Meaning of log records for a user that waits for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment of a test."""
+    """Moment of a test."""
 
     logged: int
     ran: Counter[str]
@@ -39,14 +39,14 @@ class Mark:
 
 
 def runs(reporter: Reporter) -> Counter[str]:
-    """How often each function ended."""
+    """Return how often each function ended."""
     return Counter({of: n for (name, of), n in reporter.counts.items() if name == "handlers_run"})
 
 
 def why_unanswered(
     text: str, since: Mark, bot: StatusBot, me: PublicKey, heard: Sequence[Received]
 ) -> str:
-    """Say why a message was not answered.
+    """Return the reason why a message was not answered.
 
     Args:
         text: of the message.

@@ -1,6 +1,7 @@
-"""An event loop whose time passes only when nothing is left to do: an hour of sleep takes none.
+"""Event loop whose time passes only when nothing is left to do. An hour of sleep takes no time.
 
-For programs that wait for nothing outside the process; time would not wait for a socket.
+It suits programs that wait for nothing outside the process, because its time would not wait for a
+socket.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ from typing import Any
 
 
 class NothingWillHappen(RuntimeError):
-    """Every task waits for another: there is no timer that could go off."""
+    """Every task waits for another, and no timer is left."""
 
 
 class _Jumping(selectors.DefaultSelector):
@@ -45,7 +46,7 @@ async def over(task: "asyncio.Task[None]") -> None:
 
 
 async def ended(task: "asyncio.Task[None]") -> None:
-    """Wait for the end of a task, and raise what ended it."""
+    """Wait for the end of a task, and raise its error."""
     try:
         await task
     except asyncio.CancelledError:

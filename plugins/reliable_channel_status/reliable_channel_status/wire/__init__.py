@@ -1,1 +1,1 @@
-"""What goes over the wire: keys, envelopes, payloads and their rules. No I/O, no clock."""
+"""Wire formats: keys, envelopes, payloads and their rules. No I/O, no clock."""

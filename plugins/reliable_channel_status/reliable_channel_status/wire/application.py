@@ -1,8 +1,8 @@
-"""The layers that name author and type of a payload: `ApplicationMetadataMessage` and
+"""Layers that name author and type of a payload: `ApplicationMetadataMessage` and
 `ProtocolMessage`.
 
-DIVERGES: 62/STATUS-PAYLOADS prints a `StatusProtocolMessage` with fields 4001 and 4002 and SHA3-256
-for the signature; status-go has the fields of `status.proto` and Keccak-256.
+DIVERGES: 62/STATUS-PAYLOADS prints a `StatusProtocolMessage` with fields 4001 and 4002, and
+SHA3-256 for the signature. status-go has the fields of `status.proto` and Keccak-256.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ WITHOUT_PROTOCOL_LAYER: Final = frozenset(
         PayloadType.COMMUNITY_ENCRYPTION_KEYS_REQUEST,
     }
 )
-"""What status-go sends without a `ProtocolMessage` around it (`SkipEncryptionLayer`)."""
+"""Types that status-go sends without a `ProtocolMessage` around them (`SkipEncryptionLayer`)."""
 IGNORED: Final = frozenset(
     {
         PayloadType.CONTACT_CODE_ADVERTISEMENT,
@@ -32,11 +32,12 @@ IGNORED: Final = frozenset(
         PayloadType.COMMUNITY_PUBLIC_SHARD_INFO,
     }
 )
-"""What each client broadcasts about itself, in every community. Nothing here depends on it."""
+"""Types that each client broadcasts about itself, in every community. The bot ignores them."""
 
 
 def message_id(signer: PublicKey, data: bytes) -> MessageId:
-    """The id of a message, from its author and the whole encoded `ApplicationMetadataMessage`."""
+    """Return the id of a message, from its author and the whole encoded
+    `ApplicationMetadataMessage`."""
     return MessageId(f"0x{keccak256(signer.uncompressed + data).hex()}")
 
 
@@ -80,7 +81,8 @@ def unwrap(data: bytes) -> SignedPayload | Ignored | Refused:
 
 
 def to_protocol(signed: SignedPayload, installation_id: str = "") -> bytes:
-    """The bytes that are segmented and encrypted: in a `ProtocolMessage` where status-go has one.
+    """Return the bytes that are segmented and encrypted. If status-go uses a `ProtocolMessage` for
+    the type, they are inside one.
 
     Raises:
         ValueError: an `installation_id` that is not Unicode.
@@ -91,7 +93,7 @@ def to_protocol(signed: SignedPayload, installation_id: str = "") -> bytes:
 
 
 def in_protocol(data: bytes, installation_id: str = "") -> bytes:
-    """A `ProtocolMessage` around a public message.
+    """Return a `ProtocolMessage` around a public message.
 
     Raises:
         ValueError: an `installation_id` that is not Unicode.
@@ -102,8 +104,8 @@ def in_protocol(data: bytes, installation_id: str = "") -> bytes:
 
 
 def from_protocol(data: bytes) -> bytes | Refused:
-    """What `unwrap` reads. Bytes that are no `ProtocolMessage` are given back, as status-go does:
-    some payloads come without one."""
+    """Return the bytes for `unwrap`. Bytes without a `ProtocolMessage` are returned unchanged, as
+    in status-go, because some payloads have none."""
     message = status_pb2.ProtocolMessage()
     if not parsed(message, data):
         return data

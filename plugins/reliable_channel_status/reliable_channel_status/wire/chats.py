@@ -1,7 +1,8 @@
-"""Ids of chats: public ones, communities with their channels, and the topics beside them.
+"""Ids of chats: public ones, and communities with their channels and topics.
 
-DIVERGES: 56/STATUS-COMMUNITIES hashes other texts for some topics, and calls the universal topic
-that of all channels; status-go of 2024 gives each channel its own. Ids are those of the code.
+DIVERGES: 56/STATUS-COMMUNITIES hashes other texts for some topics, and has one universal topic for
+all channels. status-go of 2024 gives each channel its own topic. The ids here are those of the
+code.
 """
 
 import re
@@ -12,7 +13,7 @@ from .keys import COMPRESSED_BYTES, PublicKey
 from .topics import Topic
 
 Derivation: TypeAlias = Literal["universal", "per-channel"]
-"""How a community's channels get their topics: one for all of them, or each its own."""
+"""Derivation of the topics of a community's channels: one for all, or one for each."""
 
 UNIVERSAL_SUFFIX: Final = "-memberUpdate"
 COMMUNITY_ID_LENGTH: Final = 2 + 2 * COMPRESSED_BYTES
@@ -22,14 +23,15 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class Community:
-    """A community: its id is its compressed public key in hex after `0x`."""
+    """Community, whose id is its compressed public key in hex after `0x`."""
 
     public_key: PublicKey
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The community of an id, or of its public key: in hex, compressed or not, with `0x` or
-        not, or `zQ3sh…`; or of an invite link `https://status.app/c/…#zQ3sh…`.
+        """Return the community of an id, a public key or an invite link. A key is hex, compressed
+        or not, with or without `0x`, or `zQ3sh…`. A link has the form
+        `https://status.app/c/…#zQ3sh…`.
 
         Raises:
             ValueError: it is not a public key, or a link without one.
@@ -45,11 +47,12 @@ class Community:
 
     @property
     def id(self) -> str:
-        """`0x02…` or `0x03…`."""
+        """Id of the community: `0x02…` or `0x03…`."""
         return f"0x{self.public_key.compressed.hex()}"
 
     def channel_id(self, channel: str) -> str:
-        """The `chat_id` of a channel: the community's id and at once the channel's uuid.
+        """Return the `chat_id` of a channel: the community's id directly followed by the channel's
+        uuid.
 
         Raises:
             ValueError: no uuid in lower case, or a chat id of another community.
@@ -62,11 +65,11 @@ class Community:
         return self.id + uuid
 
     def owns(self, chat_id: str) -> bool:
-        """Return True if that is the id of one of its channels."""
+        """Return True if the id is the id of one of its channels."""
         return chat_id.startswith(self.id) and bool(_UUID.fullmatch(chat_id, len(self.id)))
 
     def channel_topic(self, channel: str, derivation: Derivation = "universal") -> Topic:
-        """The topic on which a channel is written.
+        """Return the topic of a channel's messages.
 
         Raises:
             ValueError: `channel` is no uuid.
@@ -76,12 +79,12 @@ class Community:
 
     @property
     def universal_topic(self) -> Topic:
-        """One topic for all channels, and for membership."""
+        """Topic of all channels and of membership."""
         return Topic(self.id + UNIVERSAL_SUFFIX)
 
     @property
     def description_topic(self) -> Topic:
-        """Where the owner publishes the description."""
+        """Topic on which the owner publishes the description."""
         return Topic(self.id)
 
     @property
@@ -91,17 +94,17 @@ class Community:
 
     @property
     def ping_topic(self) -> Topic:
-        """Status updates of members."""
+        """Topic of members' status updates."""
         return Topic(f"{self.id}-ping")
 
     @property
     def magnetlinks_topic(self) -> Topic:
-        """Links to archives of the history."""
+        """Topic of links to archives of the history."""
         return Topic(f"{self.id}-magnetlinks")
 
     @property
     def shard_info_topic(self) -> Topic:
-        """Which shard the community is on."""
+        """Topic that tells the shard of the community."""
         return Topic(f"{self.id}-shard-info")
 
     def __str__(self) -> str:
@@ -109,7 +112,7 @@ class Community:
 
 
 def carries(topic: Topic, chat_id: str) -> bool:
-    """Return True if messages of a chat travel on that topic: its own or its community's universal
+    """Return True if messages of a chat travel on the topic: its own or its community's universal
     one."""
     if topic.id == chat_id:
         return True
@@ -118,22 +121,22 @@ def carries(topic: Topic, chat_id: str) -> bool:
 
 
 def contact_code_topic(public_key: PublicKey) -> Topic:
-    """Where a user publishes contact codes and status updates."""
+    """Return the topic on which a user publishes contact codes and status updates."""
     return Topic(f"{public_key.hex}-contact-code")
 
 
 def negotiated_topic_id(public_key: PublicKey) -> str:
-    """The name that clients keep a negotiated topic under. It is not on the wire: content topic and
-    key both come from the shared secret in hex, so listen to `Topic(secret.hex())`."""
+    """Return the name under which clients store a negotiated topic. It is not on the wire. Content
+    topic and key both come from the shared secret in hex, so listen to `Topic(secret.hex())`."""
     return f"{public_key.hex}-negotiated"
 
 
 def personal_discovery_topic(public_key: PublicKey) -> Topic:
-    """Where a user is written to by ECIES."""
+    """Return the topic of messages that are encrypted for a user by ECIES."""
     return Topic(f"contact-discovery-{public_key.uncompressed.hex()}")
 
 
 def partitioned_topic(public_key: PublicKey) -> Topic:
-    """The one of 5000 discovery topics that a user listens on."""
+    """Return the discovery topic of a user, one of 5000."""
     x = int.from_bytes(public_key.uncompressed[1:33])
     return Topic(f"contact-discovery-{x % DISCOVERY_PARTITIONS}")

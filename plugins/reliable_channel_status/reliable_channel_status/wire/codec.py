@@ -1,7 +1,7 @@
-"""Payloads to protobuf and back: the only place that touches generated code of payloads.
+"""Conversion of payloads to protobuf and back. Only this module uses generated code of payloads.
 
-A dataclass and its message have the same name, and so have their fields; what a field holds is read
-from its annotation, once for each class.
+A dataclass and its message have the same name, and so have their fields. The annotation of a field
+determines its content, and is read once for each class.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -59,9 +59,10 @@ PAYLOADS: Final[dict[PayloadType, type[Payload]]] = {
     PayloadType.COMMUNITY_ENCRYPTION_KEYS_REQUEST: CommunityEncryptionKeysRequest,
 }
 MAX_PARTS: Final = 2_000
-"""Of a repeated field; clients send some tens. An empty one has two bytes and costs as much."""
+"""Maximum number of elements of a repeated field. Clients send a few tens. An empty element has two
+bytes and costs as much as another."""
 UNKNOWN: Final = "unknown"
-"""The field of a dataclass for what is not in its message (`Extensible`)."""
+"""Field of a dataclass for unknown message fields (`Extensible`)."""
 TYPES: Final[dict[type[Payload], PayloadType]] = {kind: name for name, kind in PAYLOADS.items()}
 
 
@@ -70,10 +71,10 @@ class _TooManyParts(Exception):
 
 
 def parsed(message: Message, data: bytes) -> bool:
-    """Read `data` into `message`; False if it is not protobuf, or of another message.
+    """Read `data` into `message`. Return False if it is not protobuf, or another message.
 
-    The type of a payload is not signed, so others may change it. Where a field of one
-    message has the number of another's and not its wire type, protobuf would skip it.
+    The type of a payload is not signed, so others may change it. If a field of one message has the
+    number of another's field but another wire type, protobuf would skip it.
     """
     try:
         message.ParseFromString(data)
@@ -85,7 +86,7 @@ def parsed(message: Message, data: bytes) -> bool:
 
 
 def encode_payload(payload: Payload) -> bytes:
-    """Write a payload.
+    """Encode a payload as protobuf.
 
     Raises:
         ValueError: a number outside its range, or a text that is not Unicode.
@@ -97,8 +98,7 @@ def encode_payload(payload: Payload) -> bytes:
 
 
 def decode_payload(payload_type: PayloadType, data: bytes) -> Payload | None:
-    """Read a payload, or return None if `data` is none of that type, or has a field with too many
-    parts.
+    """Read a payload, or return None if `data` has another type, or a field with too many elements.
 
     Raises:
         KeyError: no type that is read here (`PAYLOADS`).

@@ -1,7 +1,7 @@
 """The payloads of communities, field by field as in status-go's protobuf.
 
 Members are keyed by their uncompressed public key (`PublicKey.hex`), channels by their uuid.
-Metadata of tokens and lists of an encrypted channel's members are kept and not read (`unknown`).
+Metadata of tokens and lists of an encrypted channel's members are kept without reading (`unknown`).
 """
 
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ _AMOUNT_DIGITS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extensible:
-    """A part of a description, which newer clients may extend."""
+    """Part of a description that newer clients may extend."""
 
     unknown: bytes = field(default=b"", repr=False)
-    """Encoded fields that are not read here. They are written again as they are, so that a control
-    node keeps what another one published."""
+    """Encoded fields that are not read here. They are written unchanged, so that a control node
+    keeps them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """A static shard (51/WAKU2-RELAY-SHARDING)."""
+    """Static shard of a community (51/WAKU2-RELAY-SHARDING)."""
 
     cluster: int
     index: int
@@ -32,7 +32,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityMember(Extensible):
-    """What a member may do."""
+    """Permissions of a member."""
 
     roles: tuple[Role, ...] = ()
     last_update_clock: int = 0
@@ -41,7 +41,7 @@ class CommunityMember(Extensible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityPermissions(Extensible):
-    """Users that may join."""
+    """Rule that determines which users may join."""
 
     access: Access = Access.UNKNOWN_ACCESS
     ens_only: bool = False
@@ -50,17 +50,17 @@ class CommunityPermissions(Extensible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityImage(Extensible):
-    """A picture of a community or of a user."""
+    """Picture of a community or of a user."""
 
     payload: bytes = b""
     source_type: int = 1
-    """1 is an image in `payload`, 2 the avatar of an ENS name."""
+    """Kind of the picture: 1 is an image in `payload`, 2 the avatar of an ENS name."""
     image_format: ImageFormat = ImageFormat.UNKNOWN_IMAGE_FORMAT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatIdentity(Extensible):
-    """What a community or a channel shows of itself."""
+    """Profile of a community or a channel."""
 
     clock: int = 0
     ens_name: str = ""
@@ -70,13 +70,13 @@ class ChatIdentity(Extensible):
     color: str = ""
     emoji: str = ""
     first_message_timestamp: int = 0
-    """Seconds since 1970; 0 is unknown, 1 is none yet."""
+    """Seconds since 1970. 0 means unknown, 1 means none yet."""
     customization_color: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityChat(Extensible):
-    """A channel."""
+    """Channel of a community."""
 
     members: Mapping[str, CommunityMember] = field(default_factory=dict)
     permissions: CommunityPermissions | None = None
@@ -89,7 +89,7 @@ class CommunityChat(Extensible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityCategory(Extensible):
-    """A heading over channels."""
+    """Category: a heading over channels."""
 
     category_id: str
     name: str = ""
@@ -98,14 +98,14 @@ class CommunityCategory(Extensible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityAdminSettings(Extensible):
-    """What members may do like admins."""
+    """Users with the rights of admins."""
 
     pin_message_all_members_enabled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityBanInfo(Extensible):
-    """How a member was banned."""
+    """Way in which a member was banned."""
 
     delete_all_messages: bool = False
 
@@ -115,12 +115,12 @@ class TokenCriteria(Extensible):
     """Tokens of which a user must own an amount."""
 
     contract_addresses: Mapping[int, str] = field(default_factory=dict)
-    """By chain."""
+    """Contract addresses by chain."""
     type: TokenType = TokenType.UNKNOWN_TOKEN_TYPE
     symbol: str = ""
     name: str = ""
     amount: str = ""
-    """Deprecated: `amount_in_wei` replaced it."""
+    """Amount of tokens. Deprecated: `amount_in_wei` replaced it."""
     token_ids: tuple[int, ...] = ()
     ens_pattern: str = ""
     decimals: int = 0
@@ -137,13 +137,13 @@ class TokenCriteria(Extensible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityTokenPermission(Extensible):
-    """What owners of some tokens may do; of the criteria all must be met."""
+    """Permission of users with some tokens. They must meet all of the criteria."""
 
     id: str = ""
     type: TokenPermissionType = TokenPermissionType.UNKNOWN_TOKEN_PERMISSION
     token_criteria: tuple[TokenCriteria, ...] = ()
     chat_ids: tuple[str, ...] = ()
-    """The channels that it opens, of those permissions that concern channels."""
+    """Channels that the permission opens, if it concerns channels."""
     is_private: bool = False
 
     def __str__(self) -> str:
@@ -153,7 +153,7 @@ class CommunityTokenPermission(Extensible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityDescription(Extensible):
-    """A community as its owner describes it; the description with the highest clock counts."""
+    """Community as its owner describes it. The description with the highest clock counts."""
 
     clock: int
     members: Mapping[str, CommunityMember] = field(default_factory=dict)
@@ -161,17 +161,17 @@ class CommunityDescription(Extensible):
     identity: ChatIdentity | None = None
     chats: Mapping[str, CommunityChat] = field(default_factory=dict)
     ban_list: tuple[str, ...] = ()
-    """Deprecated: `banned_members` replaced it."""
+    """Banned members. Deprecated: `banned_members` replaced it."""
     categories: Mapping[str, CommunityCategory] = field(default_factory=dict)
     archive_magnetlink_clock: int = 0
     admin_settings: CommunityAdminSettings | None = None
     intro_message: str = ""
     outro_message: str = ""
     encrypted: bool = False
-    """Deprecated: in `private_data` is what only members with a key may read."""
+    """Deprecated data. `private_data` contains the parts for members with a key."""
     tags: tuple[str, ...] = ()
     token_permissions: Mapping[str, CommunityTokenPermission] = field(default_factory=dict)
-    """By id; what has none is for all."""
+    """Encrypted parts by key id. A part without an id is for all."""
     active_members_count: int = 0
     id: str = ""
     banned_members: Mapping[str, CommunityBanInfo] = field(default_factory=dict)
@@ -181,7 +181,7 @@ class CommunityDescription(Extensible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevealedAccount:
-    """An account whose tokens a user shows to be let in."""
+    """Account whose tokens a user shows to be admitted."""
 
     address: str
     signature: bytes
@@ -191,11 +191,11 @@ class RevealedAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityRequestToJoin:
-    """Asks to be let in; its clock is in seconds."""
+    """Request to join. Its clock is in seconds."""
 
     clock: int
     community_id: bytes
-    """The compressed public key."""
+    """Compressed public key of the community."""
     ens_name: str = ""
     chat_id: str = ""
     display_name: str = ""
@@ -205,25 +205,25 @@ class CommunityRequestToJoin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityRequestToJoinResponse:
-    """What the owner answers."""
+    """Answer of the owner to a request."""
 
     clock: int
     accepted: bool
     community_id: bytes
     community: CommunityDescription | None = None
-    """Deprecated: newer clients put the signed description in
+    """Description of the community. Deprecated: newer clients put the signed description in
     `community_description_protocol_message`."""
     grant: bytes = b""
     magnet_uri: str = ""
     protected_topic_private_key: bytes = field(default=b"", repr=False)
     shard: Shard | None = None
     community_description_protocol_message: bytes = b""
-    """A whole `ApplicationMetadataMessage`: `unwrap` reads it and returns the signer."""
+    """Whole `ApplicationMetadataMessage`. `unwrap` reads it and returns the signer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityRequestToLeave:
-    """A member leaves."""
+    """Notice that a member leaves."""
 
     clock: int
     community_id: bytes
@@ -231,15 +231,15 @@ class CommunityRequestToLeave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactCodeAdvertisement:
-    """Name and picture of a user, for all that look at its contact code."""
+    """Name and picture of a user, for all readers of its contact code."""
 
     chat_identity: ChatIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityUserKicked:
-    """The owner notifies a member of an encrypted community of its removal: the description that
-    says so is encrypted with a key that it does not get."""
+    """Notice of the owner that a member was removed from an encrypted community. The member does
+    not get the key of the description that says so."""
 
     clock: int
     """Clock of that description, plus 1."""
@@ -248,12 +248,12 @@ class CommunityUserKicked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityEncryptionKeysRequest:
-    """A member asks the control node for group keys."""
+    """Request of a member to the control node for group keys."""
 
     community_id: bytes
-    """The compressed public key."""
+    """Compressed public key of the community."""
     chat_ids: tuple[str, ...] = ()
-    """Uuids of the channels whose keys are lacking; none for those of all."""
+    """Uuids of the channels whose keys are missing. Empty for the keys of all."""
 
 
 def _decimal(digits: str, decimals: int) -> str:

@@ -1,7 +1,7 @@
-"""What became of the messages of chats: edits, deletions, pins and reactions, the last writer wins.
+"""Messages of chats with their edits, deletions, pins and reactions. The last writer wins.
 
-Each writer's last word counts by its clock, in any order of arrival; what concerns a
-message that is not here yet waits for it. Pure: no I/O, no clock.
+The last change of each writer counts by its clock, in any order of arrival. A change of a message
+that is not here yet waits for it. There is no I/O and no clock.
 """
 
 from collections.abc import Callable
@@ -24,22 +24,23 @@ from .recent import Recent
 from .rules import review
 
 Privileged: TypeAlias = Callable[[PublicKey, str], bool]
-"""True if a user may delete what others wrote, and pin, in a chat (`chat_id`)."""
+"""Function that returns True if a user may delete messages of others, and pin, in a chat
+(`chat_id`)."""
 
 
 def everybody(signer: PublicKey, chat_id: str) -> bool:
-    """Return True: the rules of the chat were looked at before."""
+    """Return True, because the rules of the chat were checked before."""
     return True
 
 
 def nobody(signer: PublicKey, chat_id: str) -> bool:
-    """No user is privileged."""
+    """Return False, because no user is privileged."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationLimits:
-    """How much is remembered; the oldest goes.
+    """Limits of the memory. The oldest entries are evicted.
 
     Raises:
         ValueError: a limit below 1.
@@ -69,7 +70,7 @@ class ConversationLimits:
 
 @dataclass(frozen=True, slots=True)
 class MessageState:
-    """A message as it is now."""
+    """Message in its present form."""
 
     message_id: MessageId
     author: PublicKey
@@ -77,7 +78,7 @@ class MessageState:
     clock: int
     text: str
     edit_clock: int = 0
-    """0: never edited."""
+    """Clock of the last edit (0: never edited)."""
     is_deleted: bool = False
     is_pinned: bool = False
     pin_clock: int = 0
@@ -85,20 +86,20 @@ class MessageState:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A payload was taken."""
+    """A payload was accepted."""
 
     received: Received
     before: MessageState | None = None
-    """Its message, or the one that it concerns, before; None for a new message."""
+    """Earlier form of the message that it changes. None for a new message."""
     after: MessageState | None = None
-    """The same now; for a new message with all that waited for it."""
+    """Present form of the message, with all changes that waited for it."""
     refused: tuple[Refused, ...] = ()
-    """What waited for the new message and may not change it."""
+    """Changes that waited for the new message but may not change it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A payload concerns a message that is not here, and waits for it."""
+    """A payload changes a message that is not here, and waits for it."""
 
     received: Received
 
@@ -107,7 +108,7 @@ _Writer: TypeAlias = tuple[PublicKey, type[EditMessage | DeleteMessage | PinMess
 
 
 class Conversation:
-    """The messages of chats, and each user's rights over them.
+    """Messages of chats, with each user's rights over them.
 
     Args:
         is_privileged: whether a user may delete others' messages and pin.
@@ -133,12 +134,12 @@ class Conversation:
         self._other_ids: Recent[str, MessageId] = Recent(limits.fingerprints)
 
     def message(self, message_id: str) -> MessageState | None:
-        """A message as it is now, or None if it is not remembered."""
+        """Return a message in its present form, or None if it is not remembered."""
         return self._messages.get(self._other_ids.get(message_id, message_id))
 
     def apply(self, received: Received, now_ms: int) -> Applied | Waiting | Refused:
-        """Take a payload of a chat, or say why not. Payloads that concern no chat pass if their
-        fields are right and they were not here before."""
+        """Add a payload of a chat, or return the reason for refusing it. Payloads without a chat
+        are accepted if their fields are valid and they are new."""
         if refused := review(received, now_ms):
             return refused
         first_id = self._seen.get(received.signed.fingerprint)

@@ -1,9 +1,9 @@
 """Diffie-Hellman on secp256k1 by libsecp256k1, in an eighth of OpenSSL's time.
 
-Both take the same time for every key. `coincurve` offers the function with one hash only, and
-Status needs the coordinate itself, so a "hash" that copies it is passed through coincurve's
-binding. Where that cannot be used, such as under a policy against code that is generated at run
-time, OpenSSL computes the same.
+Both take the same time for every key. `coincurve` offers the function with only one hash. Status
+needs the coordinate itself, so a "hash" that copies it is passed through coincurve's binding. If
+that is impossible, for example under a policy against code generation at run time, OpenSSL computes
+the same.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,12 @@ import coincurve
 
 X_BYTES: Final = 32
 Exchange: TypeAlias = Callable[[bytes, bytes], bytes]
-"""From a private and an uncompressed public key to the x coordinate of their shared point."""
+"""Function from a private and an uncompressed public key to the x coordinate of their shared
+point."""
 
 
 def by_openssl(private: bytes, public: bytes) -> bytes:
-    """The shared x coordinate, computed by OpenSSL."""
+    """Return the shared x coordinate, computed by OpenSSL."""
     from cryptography.hazmat.primitives.asymmetric import ec
 
     curve = ec.SECP256K1()
@@ -27,7 +28,7 @@ def by_openssl(private: bytes, public: bytes) -> bytes:
 
 
 def by_libsecp256k1() -> Exchange | None:
-    """What computes it with libsecp256k1, or None where that cannot be used."""
+    """Return the function of libsecp256k1, or None if it cannot be used."""
     try:
         binding = import_module("coincurve._libsecp256k1")
         context = import_module("coincurve.context").GLOBAL_CONTEXT

@@ -1,4 +1,4 @@
-"""ECIES as 26/WAKU2-PAYLOAD and devp2p have it: secp256k1, AES-128-CTR, HMAC-SHA-256.
+"""ECIES of 26/WAKU2-PAYLOAD and devp2p: secp256k1, AES-128-CTR, HMAC-SHA-256.
 
 On the wire: the ephemeral public key (65), the iv (16), the ciphertext and the MAC (32).
 """
@@ -24,8 +24,8 @@ _KEY_BYTES: Final = 16
 
 
 def encrypt(plain: bytes, receiver: PublicKey, *, random: Callable[[int], bytes]) -> bytes:
-    """Encrypt for a receiver; the ephemeral key comes from the operating system, `random` gives the
-    iv."""
+    """Encrypt for a receiver. The ephemeral key comes from the operating system, the iv from
+    `random`."""
     ephemeral = PrivateKey.generate()
     cipher_key, mac_key = _keys(ephemeral, receiver)
     iv = random(IV_BYTES)
@@ -35,7 +35,7 @@ def encrypt(plain: bytes, receiver: PublicKey, *, random: Callable[[int], bytes]
 
 
 def decrypt(sealed: bytes, key: PrivateKey) -> bytes | None:
-    """Decrypt; None if it was not encrypted for this key or was changed."""
+    """Decrypt. Return None if it was not encrypted for this key or was changed."""
     if len(sealed) <= OVERHEAD_BYTES:
         return None
     try:

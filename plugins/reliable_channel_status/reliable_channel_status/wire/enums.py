@@ -1,6 +1,6 @@
-"""The enumerations of Status payloads, names and numbers as in status-go.
+"""Enumerations of Status payloads, with the names and numbers of status-go.
 
-Each takes numbers that it does not know, as newer clients send them: `ContentType(77)` is
+Each accepts unknown numbers, because newer clients send them: `ContentType(77)` is
 `ContentType.UNKNOWN_77`.
 """
 
@@ -9,7 +9,7 @@ from typing import Final, Self
 
 
 class OpenEnum(IntEnum):
-    """An enumeration of protobuf 3: any number is a value of it."""
+    """Enumeration of protobuf 3, in which any number is a value."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -22,7 +22,7 @@ class OpenEnum(IntEnum):
 
 
 class MessageType(OpenEnum):
-    """In which kind of chat a message is."""
+    """Kind of chat of a message."""
 
     UNKNOWN_MESSAGE_TYPE = 0
     ONE_TO_ONE = 1
@@ -34,7 +34,7 @@ class MessageType(OpenEnum):
 
 
 class ContentType(OpenEnum):
-    """What a chat message shows."""
+    """Content of a chat message."""
 
     UNKNOWN_CONTENT_TYPE = 0
     TEXT_PLAIN = 1
@@ -58,7 +58,7 @@ class ContentType(OpenEnum):
 
 
 class ImageFormat(OpenEnum):
-    """How an image is encoded."""
+    """Encoding of an image."""
 
     UNKNOWN_IMAGE_FORMAT = 0
     PNG = 1
@@ -68,7 +68,7 @@ class ImageFormat(OpenEnum):
 
 
 class AudioType(OpenEnum):
-    """How a recording is encoded."""
+    """Encoding of a recording."""
 
     UNKNOWN_AUDIO_TYPE = 0
     AAC = 1
@@ -76,14 +76,14 @@ class AudioType(OpenEnum):
 
 
 class LinkType(OpenEnum):
-    """What a link leads to."""
+    """Target of a link."""
 
     LINK = 0
     IMAGE = 1
 
 
 class Reaction(OpenEnum):
-    """`EmojiReaction.Type`."""
+    """Kind of a reaction (`EmojiReaction.Type`)."""
 
     UNKNOWN_EMOJI_REACTION_TYPE = 0
     LOVE = 1
@@ -102,11 +102,11 @@ SIX_EMOJI: Final = {
     Reaction.SAD: "😢",
     Reaction.ANGRY: "😡",
 }
-"""The reactions that have numbers, which every client reads."""
+"""Reactions with numbers, which every client reads."""
 
 
 class StatusType(OpenEnum):
-    """`StatusUpdate.StatusType`."""
+    """Status of a user (`StatusUpdate.StatusType`)."""
 
     UNKNOWN_STATUS_TYPE = 0
     AUTOMATIC = 1
@@ -116,7 +116,7 @@ class StatusType(OpenEnum):
 
 
 class Role(OpenEnum):
-    """What a member of a community may do beyond writing."""
+    """Rights of a community's member besides writing."""
 
     ROLE_NONE = 0
     ROLE_OWNER = 1
@@ -125,14 +125,14 @@ class Role(OpenEnum):
 
 
 class ChannelRole(OpenEnum):
-    """What a member may do in a channel."""
+    """Rights of a member in a channel."""
 
     CHANNEL_ROLE_POSTER = 0
     CHANNEL_ROLE_VIEWER = 1
 
 
 class Access(OpenEnum):
-    """How a community is joined. DIVERGES: 56/STATUS-COMMUNITIES calls 1 NO_MEMBERSHIP and 3
+    """Rule for joining a community. DIVERGES: 56/STATUS-COMMUNITIES calls 1 NO_MEMBERSHIP and 3
     ON_REQUEST."""
 
     UNKNOWN_ACCESS = 0
@@ -142,7 +142,7 @@ class Access(OpenEnum):
 
 
 class TokenType(OpenEnum):
-    """`CommunityTokenType`."""
+    """Kind of a token (`CommunityTokenType`)."""
 
     UNKNOWN_TOKEN_TYPE = 0
     ERC20 = 1
@@ -151,7 +151,7 @@ class TokenType(OpenEnum):
 
 
 class TokenPermissionType(OpenEnum):
-    """`CommunityTokenPermission.Type`."""
+    """Kind of a permission (`CommunityTokenPermission.Type`)."""
 
     UNKNOWN_TOKEN_PERMISSION = 0
     BECOME_ADMIN = 1
@@ -163,12 +163,12 @@ class TokenPermissionType(OpenEnum):
 
     @property
     def lets_members_in(self) -> bool:
-        """True if no user is let in without such a permission, once there is one."""
+        """True if only users with such a permission are admitted, once there is one."""
         return self is TokenPermissionType.BECOME_MEMBER
 
 
 class PayloadType(OpenEnum):
-    """`ApplicationMetadataMessage.Type`: which payload is inside."""
+    """Type of the inner payload (`ApplicationMetadataMessage.Type`)."""
 
     UNKNOWN = 0
     CHAT_MESSAGE = 1

@@ -1,8 +1,8 @@
-"""26/WAKU2-PAYLOAD, version 1: padding and signature, then AES-256-GCM or ECIES.
+"""Envelope of 26/WAKU2-PAYLOAD, version 1: padding and signature, then AES-256-GCM or ECIES.
 
-Before encryption: flags, length of the payload (little-endian), payload, random padding to a
-multiple of 256 bytes, and the signature over all of it. Which encryption was used is not on the
-wire.
+The plaintext has flags, the length of the payload (little-endian), and the payload. Random padding
+to a multiple of 256 bytes follows, and a signature over all of it. The kind of encryption is not on
+the wire.
 """
 
 import os
@@ -17,9 +17,9 @@ from . import ecies
 from .keys import SIGNATURE_BYTES, PrivateKey, PublicKey, SymmetricKey, recover
 
 PADDING_BYTES: Final = 256
-"""The padded length is a multiple of it; what is aligned already gets as many again."""
+"""Multiple of the padded length. An aligned length gets a whole block more."""
 MAX_PAYLOAD_BYTES: Final = 256**3 - 1
-"""The length of the length has two bits."""
+"""Maximum payload, because the length of the length has two bits."""
 IV_BYTES: Final = 12
 TAG_BYTES: Final = 16
 
@@ -27,28 +27,28 @@ _SIZE_MASK: Final = 0b011
 _SIGNED: Final = 0b100
 
 Random = Callable[[int], bytes]
-"""Returns that many unpredictable random bytes."""
+"""Function that returns the given number of unpredictable random bytes."""
 
 
 class EnvelopeError(Exception):
-    """Root of why an envelope was not opened."""
+    """Root of the errors of an envelope that does not open."""
 
 
 class NotForThisKey(EnvelopeError):
-    """It was encrypted with another key or changed on the way: the two look the same."""
+    """The envelope was encrypted with another key or changed on the way. The two look the same."""
 
 
 class MalformedEnvelope(EnvelopeError):
-    """It was decrypted, so its sender has the key, and its content is not version 1."""
+    """The envelope was decrypted, so its sender has the key, but its content is not version 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What an envelope held."""
+    """Content of an envelope."""
 
     payload: bytes
     signer: PublicKey | None
-    """Signer of the envelope, if any. The author of its content signs that again."""
+    """Signer of the envelope, if there is one. The author of the content also signs the content."""
 
 
 def seal_symmetric(
@@ -58,7 +58,7 @@ def seal_symmetric(
     *,
     random: Random = os.urandom,
 ) -> bytes:
-    """Encrypt for all owners of the key: ciphertext, tag and iv.
+    """Encrypt for all owners of the key. Return ciphertext, tag and iv.
 
     Raises:
         ValueError: the payload has 16 MiB or more.
@@ -69,7 +69,7 @@ def seal_symmetric(
 
 
 def open_symmetric(sealed: bytes, key: SymmetricKey) -> Opened:
-    """Decrypt what was encrypted with the key.
+    """Decrypt an envelope that was encrypted with the key.
 
     Raises:
         NotForThisKey: it was not, or is cut short, or was changed.
@@ -91,7 +91,7 @@ def seal_ecies(
     *,
     random: Random = os.urandom,
 ) -> bytes:
-    """Encrypt for one receiver.
+    """Encrypt an envelope for one receiver.
 
     Raises:
         ValueError: the payload has 16 MiB or more.
@@ -100,7 +100,7 @@ def seal_ecies(
 
 
 def open_ecies(sealed: bytes, key: PrivateKey) -> Opened:
-    """Decrypt what was encrypted for the key's public half.
+    """Decrypt an envelope for the public half of the key.
 
     Raises:
         NotForThisKey: it was not, or is cut short, or was changed.
@@ -113,7 +113,7 @@ def open_ecies(sealed: bytes, key: PrivateKey) -> Opened:
 
 
 def pack(payload: bytes, signer: PrivateKey | None = None, *, random: Random = os.urandom) -> bytes:
-    """What is encrypted.
+    """Return the plaintext of an envelope.
 
     Raises:
         ValueError: the payload has 16 MiB or more.
@@ -130,7 +130,7 @@ def pack(payload: bytes, signer: PrivateKey | None = None, *, random: Random = o
 
 
 def unpack(plain: bytes) -> Opened:
-    """Read what was encrypted. Any padding is taken, none included, as by go-waku.
+    """Read the plaintext of an envelope. Any padding is accepted, even none, as in go-waku.
 
     Raises:
         MalformedEnvelope: a length that does not fit, or an invalid signature.

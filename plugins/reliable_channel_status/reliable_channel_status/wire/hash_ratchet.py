@@ -1,10 +1,10 @@
 """Keys of groups, and the hash ratchet that encrypts with them, as in status-go. No I/O, no clock.
 
 A group is a community or one of its channels. Message n of a key is encrypted with AES-256-GCM
-under the key hashed n times; all members count together. Members keep the key, so there is no
-forward secrecy within it: what protects the past and the future is the next key.
+under the key hashed n times, and all members share the numbers. Members keep the key, so it has no
+forward secrecy. Only the next key protects the past and the future.
 
-Checked with the recorded bytes of a real client (`tests/vectors/data/status-ratchet`).
+The module was checked with recorded bytes of a real client (`tests/vectors/data/status-ratchet`).
 """
 
 import json
@@ -23,37 +23,38 @@ from .envelope import IV_BYTES, TAG_BYTES, Random
 from .keys import KEY_BYTES, PrivateKey, PublicKey, keccak256
 
 MAX_SEQ_NO: Final = 100_000
-"""Messages of one key (`maxHashRatchetSeqNoDelta` of status-go): a higher number is refused."""
+"""Maximum number of messages of one key (`maxHashRatchetSeqNoDelta` of status-go). Higher numbers
+are refused."""
 STRIDE: Final = 256
-"""Every so many hashes of a chain are kept, so that an old message costs at most as many."""
+"""Distance between kept hashes of a chain, and so the maximum cost of an old message."""
 TIMESTAMP_STEP_MS: Final = 10
-"""A new key is so much later than the time (`keyBumpValue`)."""
+"""Lead of a new key's timestamp over the time (`keyBumpValue`)."""
 MAX_KEYS: Final = 64
-"""Keys of one group that are kept, those with the latest timestamps; status-go makes one every
-48 hours, and at each removal."""
+"""Maximum number of kept keys of one group, those with the latest timestamps. status-go makes one
+every 48 hours, and at each removal."""
 _SEALED_KEY_BYTES: Final = IV_BYTES + KEY_BYTES + TAG_BYTES
 _MAX_TIMESTAMP: Final = 2**63 - 1
 
 
 class NoGroupKey(ReliableChannelError, RuntimeError):
-    """The key of an encrypted community or channel has not come yet, or is used up."""
+    """The key of an encrypted community or channel has not arrived yet, or is used up."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """A key of a group.
+    """Key of a group.
 
     Raises:
         ValueError: not 32 bytes, or no timestamp.
     """
 
     group_id: bytes
-    """A community's compressed public key, or the `chat_id` of a channel in UTF-8."""
+    """Compressed public key of a community, or the `chat_id` of a channel in UTF-8."""
     timestamp_ms: int
-    """When it was made: the latest key is written with."""
+    """Time of creation. The latest key is used for writing."""
     key: bytes = field(repr=False)
     id: bytes = field(init=False)
-    """Names the key in messages: Keccak-256 of group, timestamp and key."""
+    """Id of the key in messages: Keccak-256 of group, timestamp and key."""
 
     def __post_init__(self) -> None:
         if len(self.key) != KEY_BYTES:
@@ -65,14 +66,14 @@ class GroupKey:
 
     @property
     def deprecated_id(self) -> int:
-        """How the oldest clients name it."""
+        """Return the id of the key in the oldest clients."""
         return self.timestamp_ms % 2**32
 
 
 def next_key(
     group_id: bytes, before: GroupKey | None, now_ms: int, *, random: Random = os.urandom
 ) -> GroupKey:
-    """A new key of a group, later than the one before."""
+    """Return a new key of a group, later than the previous one."""
     timestamp_ms = now_ms + TIMESTAMP_STEP_MS
     if before is not None:
         timestamp_ms = max(timestamp_ms, before.timestamp_ms + 1)
@@ -81,17 +82,17 @@ def next_key(
 
 @dataclass(slots=True)
 class HeldKey:
-    """A key that is here."""
+    """Key that is stored here."""
 
     key: GroupKey
     sender: PublicKey | None
-    """None for an own one."""
+    """Sender of the key. None for an own one."""
     is_trusted: bool
     written: int = 0
-    """Messages that were written with it here."""
+    """Number of messages that were encrypted with it here."""
 
     def encode(self) -> bytes:
-        """As the store keeps it."""
+        """Return the stored form of the key."""
         document = {
             "group_id": self.key.group_id.hex(),
             "timestamp_ms": self.key.timestamp_ms,
@@ -104,7 +105,7 @@ class HeldKey:
 
     @classmethod
     def decode(cls, value: bytes) -> "HeldKey":
-        """From the store."""
+        """Read a key from its stored form."""
         document: dict[str, Any] = json.loads(value)
         group_id, key = bytes.fromhex(document["group_id"]), bytes.fromhex(document["key"])
         sender = document["sender"]
@@ -117,14 +118,14 @@ class HeldKey:
 
 
 class Chain:
-    """The hashes of one key."""
+    """Hashes of one key."""
 
     def __init__(self, key: GroupKey) -> None:
         self._marks = [key.key]
         self._last = 0, key.key
 
     def hash_at(self, seq_no: int) -> bytes:
-        """The key of a message: at most `STRIDE` steps, except where no message was so far ahead.
+        """Return the key of a message, in at most `STRIDE` steps, unless it is the furthest ahead.
 
         Raises:
             ValueError: a number that no message of a key has.
@@ -143,7 +144,7 @@ class Chain:
         return value
 
     def encrypt(self, seq_no: int, plain: bytes, *, random: Random = os.urandom) -> bytes:
-        """Encrypt: ciphertext, tag and iv.
+        """Encrypt a message. Return ciphertext, tag and iv.
 
         Raises:
             ValueError: a number that no message of a key has.
@@ -152,7 +153,7 @@ class Chain:
         return AESGCM(self.hash_at(seq_no)).encrypt(iv, plain, None) + iv
 
     def decrypt(self, seq_no: int, sealed: bytes) -> bytes | None:
-        """Decrypt; None if another key encrypted it, or it was changed.
+        """Decrypt. Return None if another key encrypted it, or it was changed.
 
         Raises:
             ValueError: a number that no message of a key has.
@@ -170,7 +171,7 @@ class Chain:
 
 
 def write_keys(keys: Iterable[GroupKey]) -> status_pb2.HRKeys:
-    """The keys of a group, for one member."""
+    """Return the keys of a group, for one member."""
     return status_pb2.HRKeys(
         keys=[
             status_pb2.HRKey(
@@ -182,7 +183,7 @@ def write_keys(keys: Iterable[GroupKey]) -> status_pb2.HRKeys:
 
 
 def read_keys(group_id: bytes, raw: status_pb2.HRKeys) -> list[GroupKey]:
-    """The keys that a member was sent, at most `MAX_KEYS`: the latest.
+    """Return the latest keys that a member was sent, at most `MAX_KEYS`.
 
     Raises:
         ValueError: one of another length, or without a timestamp.
@@ -194,7 +195,8 @@ def read_keys(group_id: bytes, raw: status_pb2.HRKeys) -> list[GroupKey]:
 def seal_for_members(
     key: GroupKey, sender: PrivateKey, members: Iterable[PublicKey], *, random: Random = os.urandom
 ) -> status_pb2.RekeyGroup:
-    """A key for all members in one message: for each, under the Diffie-Hellman with the sender."""
+    """Return a key for all members in one message: for each, under the Diffie-Hellman with the
+    sender."""
     rekey = status_pb2.RekeyGroup(timestamp=key.timestamp_ms)
     for member in members:
         iv = random(IV_BYTES)
@@ -206,7 +208,7 @@ def seal_for_members(
 def open_for_member(
     group_id: bytes, rekey: status_pb2.RekeyGroup, sender: PublicKey, member: PrivateKey
 ) -> GroupKey | None:
-    """The key in such a message; None if there is none for this member.
+    """Return the key in such a message, or None if it has none for this member.
 
     Raises:
         ValueError: what was encrypted for the member is no key.

@@ -1,6 +1,6 @@
-"""Keys of secp256k1 and of AES; private ones do not appear in `repr`.
+"""Keys of secp256k1 and of AES. `repr` does not show private keys.
 
-Points, Diffie-Hellman and the recoverable signatures by which Status names an author are those of
+Points, Diffie-Hellman and the recoverable signatures by which Status identifies an author come from
 libsecp256k1 (`coincurve`).
 """
 
@@ -18,7 +18,7 @@ KEY_BYTES: Final = 32
 COMPRESSED_BYTES: Final = 33
 UNCOMPRESSED_BYTES: Final = 65
 SIGNATURE_BYTES: Final = 65
-"""r, s and v: v is 0 or 1, or 27 or 28 as the specification has it."""
+"""Size of a signature: r, s and v. v is 0 or 1, or 27 or 28 in the specification."""
 
 _V_OFFSET: Final = 27
 
@@ -30,20 +30,20 @@ _BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 def keccak256(data: bytes) -> bytes:
-    """Keccak-256, which is not SHA3-256: the padding differs."""
+    """Return Keccak-256, whose padding differs from SHA3-256."""
     return keccak.new(digest_bits=256, data=data).digest()
 
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A point of secp256k1, equal wherever the key is.
+    """Point of secp256k1. Equal keys are equal points.
 
     Raises:
         ValueError: 33 or 65 bytes that are no point, or another number of bytes.
     """
 
     uncompressed: bytes
-    """04 and both coordinates; a compressed key is expanded."""
+    """Bytes 04 and both coordinates. A compressed key is expanded."""
 
     def __post_init__(self) -> None:
         data = bytes(memoryview(self.uncompressed))
@@ -57,7 +57,7 @@ class PublicKey:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The key that is written in hex, compressed or not, with `0x` or without, or as `zQ3…`.
+        """Return the key of a text: hex, compressed or not, with or without `0x`, or `zQ3…`.
 
         Raises:
             ValueError: it is none.
@@ -72,17 +72,17 @@ class PublicKey:
 
     @cached_property
     def compressed(self) -> bytes:
-        """02 or 03 and one coordinate."""
+        """Bytes 02 or 03 and one coordinate."""
         return bytes([2 + self.uncompressed[-1] % 2]) + self.uncompressed[1:COMPRESSED_BYTES]
 
     @cached_property
     def hex(self) -> str:
-        """`0x04…`: how Status names a user, in mentions too."""
+        """Notation `0x04…`, by which Status names a user, also in mentions."""
         return f"0x{self.uncompressed.hex()}"
 
     @property
     def multibase(self) -> str:
-        """`zQ3sh…`: how clients show keys of users and communities to people, in links too."""
+        """Notation `zQ3sh…`, in which clients show keys of users and communities, also in links."""
         number, digits = int.from_bytes(_MULTICODEC + self.compressed), ""
         while number:
             number, digit = divmod(number, 58)
@@ -108,7 +108,7 @@ def _from_multibase(text: str) -> bytes:
 
 
 def recover(data: bytes, signature: bytes) -> PublicKey | None:
-    """Recover the signer of `data`; None if the signature is invalid.
+    """Recover the signer of `data`. Return None if the signature is invalid.
 
     Most signatures match some key, for any data: compare it with the key that you expect.
     """
@@ -129,7 +129,7 @@ def recover(data: bytes, signature: bytes) -> PublicKey | None:
 
 
 class PrivateKey:
-    """A private key of secp256k1 that its `repr` and `str` do not show, and that is not pickled.
+    """Private key of secp256k1 that `repr` and `str` do not show, and that is not pickled.
 
     Raises:
         ValueError: other than 32 bytes, or no number between 1 and the curve's order.
@@ -138,7 +138,7 @@ class PrivateKey:
     __slots__ = ("_signing", "public_key")
 
     public_key: PublicKey
-    """The public key, by which others know this one."""
+    """Public key, by which others know this one."""
 
     def __init__(self, key: bytes) -> None:
         key = bytes(memoryview(key))  # refuses text and numbers
@@ -152,7 +152,7 @@ class PrivateKey:
 
     @classmethod
     def generate(cls) -> Self:
-        """A new key from the operating system's random source."""
+        """Return a new key from the operating system's random source."""
         while True:
             try:
                 return cls(secrets.token_bytes(KEY_BYTES))
@@ -161,7 +161,7 @@ class PrivateKey:
 
     @classmethod
     def from_hex(cls, text: str) -> Self:
-        """The key that `reveal().hex()` wrote down; white space does not matter.
+        """Return the key from the hex text of `reveal().hex()`. White space is ignored.
 
         Raises:
             ValueError: other than 64 hexadecimal digits, or no key.
@@ -173,16 +173,17 @@ class PrivateKey:
         return cls(key)
 
     def reveal(self) -> bytes:
-        """The key itself, to be stored."""
+        """Return the bytes of the key, for storing."""
         return self._signing.secret
 
     def sign(self, data: bytes) -> bytes:
-        """The 65 bytes r, s and v over Keccak-256 of `data`, with v as implementations write it: 0
-        or 1. The same data gives the same signature (RFC 6979)."""
+        """Return the 65 bytes r, s and v over Keccak-256 of `data`, with v as implementations write
+        it: 0 or 1. The same data gives the same signature (RFC 6979)."""
         return self._signing.sign_recoverable(keccak256(data), hasher=None)
 
     def shared_secret(self, public_key: PublicKey) -> bytes:
-        """The x coordinate of the point that both keys share: 32 bytes, to be put through a KDF."""
+        """Return the x coordinate of the point that both keys share. Pass these 32 bytes through a
+        KDF."""
         return shared_x(self._signing.secret, public_key.uncompressed)
 
     def __repr__(self) -> str:
@@ -193,7 +194,7 @@ class PrivateKey:
 
 
 class SymmetricKey:
-    """A key of AES-256 that its `repr` and `str` do not show, and that is not pickled.
+    """AES-256 key that `repr` and `str` do not show, and that is not pickled.
 
     Raises:
         ValueError: the key does not have 32 bytes, or all are zero, which go-waku refuses.
@@ -209,7 +210,7 @@ class SymmetricKey:
             raise ValueError("a key of zeros is none")
 
     def reveal(self) -> bytes:
-        """The key itself."""
+        """Return the bytes of the key."""
         return self._key
 
     def __eq__(self, other: object) -> bool:

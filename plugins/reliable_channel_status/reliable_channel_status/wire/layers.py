@@ -1,4 +1,4 @@
-"""What opens encrypted messages: the contracts of direct messages and of groups."""
+"""Interfaces for opening encrypted direct messages and group messages."""
 
 from typing import Protocol
 
@@ -10,20 +10,20 @@ from .waiting import WaitingMessage
 
 
 class DirectLayer(Protocol):
-    """What opens direct messages: `direct.Correspondence`."""
+    """Opener of direct messages: `direct.Correspondence`."""
 
     @property
     def public_key(self) -> PublicKey:
-        """Their receiver."""
+        """Receiver of the messages."""
 
     def open(
         self, data: bytes, sender: PublicKey | None, timestamp_ms: int = 0
     ) -> DirectPayload | Refused | None:
-        """Open a `ProtocolMessage`; None if nothing in it is encrypted for devices."""
+        """Open a `ProtocolMessage`. Return None if nothing in it is encrypted for devices."""
 
 
 class GroupLayer(Protocol):
-    """What opens messages for groups: `GroupKeys`."""
+    """Opener of messages for groups: `GroupKeys`."""
 
     def open(
         self,
@@ -33,16 +33,16 @@ class GroupLayer(Protocol):
         signer: PublicKey | None,
         is_ephemeral: bool,
     ) -> bytes | Refused | None:
-        """Open a `ProtocolMessage`; None if it is not for a group."""
+        """Open a `ProtocolMessage`. Return None if it is not for a group."""
 
     def learn(self, group_id: bytes, raw: HRKeys, sender: PublicKey) -> Refused | None:
-        """Take the keys of a group that a user sent."""
+        """Accept the keys of a group that a user sent."""
 
     def describe(self, received: Received) -> Received | Refused:
-        """A description in the clear, as far as the keys are here."""
+        """Return a description with all parts that the keys here open."""
 
     def take_ready(self) -> list[WaitingMessage]:
-        """What waited for a key that has come."""
+        """Return the messages that waited for a key which has arrived."""
 
     def done(self, waiting_id: bytes) -> None:
-        """Forget what waited."""
+        """Remove a waiting message that is handled."""

@@ -1,4 +1,4 @@
-"""Users in a text: `@0x04…` as clients write it, `@zQ3sh…` as people copy it, and everyone."""
+"""Mentions of users in a text: `@0x04…` of clients, `@zQ3sh…` of people, and everyone."""
 
 import re
 from typing import Final
@@ -6,19 +6,19 @@ from typing import Final
 from .keys import PublicKey
 
 EVERYONE: Final = "@0x00001"
-"""Mentions all members (`EveryoneMentionTag` of status-go)."""
+"""Mention of all members (`EveryoneMentionTag` of status-go)."""
 
 _MENTION: Final = re.compile(r"@(0x04[0-9a-fA-F]{128}|zQ3[1-9A-HJ-NP-Za-km-z]{46})(?![0-9A-Za-z])")
 _EVERYONE: Final = re.compile(rf"{EVERYONE}(?![0-9A-Za-z])")
 
 
 def mention(public_key: PublicKey) -> str:
-    """What to write into a text, so that clients show a user's name there."""
+    """Return the text for which clients show a user's name."""
     return f"@{public_key.hex}"
 
 
 def mentions(text: str) -> tuple[PublicKey, ...]:
-    """The mentioned users, each once, in order; a mention without a valid key is skipped."""
+    """Return the mentioned users, each once, in order. A mention without a valid key is skipped."""
     found: dict[PublicKey, None] = {}
     for match in _MENTION.finditer(text):
         try:

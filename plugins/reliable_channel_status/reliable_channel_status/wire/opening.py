@@ -1,7 +1,7 @@
-"""The way in: Waku messages to payloads. No I/O, no clock.
+"""Incoming path: from Waku messages to payloads. No I/O, no clock.
 
-It undoes what `sealing` does. Any bytes end in a `Received`, an `Ignored` or a `Refused`. SDS is
-read through, wherever it is.
+It reverses `sealing`. Any bytes end in a `Received`, an `Ignored` or a `Refused`. SDS is decoded
+everywhere.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,13 +49,14 @@ from .segments import STATUS_SEGMENTATION
 from .topics import Topic
 
 READ_VERSIONS: Final = (0, 1, None)
-"""Status reads them alike: the payload is encrypted by 26/WAKU2-PAYLOAD in any case."""
+"""Values of `version` that Status treats alike, because 26/WAKU2-PAYLOAD encrypts the payload in
+any case."""
 MAX_RECEIVED_BYTES: Final = 1024 * 1024
-"""`DefaultMaxMessageSize` of status-go: no client sends more."""
+"""Maximum size of a message (`DefaultMaxMessageSize` of status-go). No client sends more."""
 
 
 Outcome: TypeAlias = Received | Ignored | Refused
-"""What becomes of a payload that arrives."""
+"""Result for an arriving payload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +114,15 @@ class Opener:
             self.listen(topic)
 
     def listen(self, topic: Topic) -> None:
-        """Open messages of a topic from now on. The key is derived here, not when one comes."""
+        """Open messages of a topic from now on. The key is derived here, not when a message
+        arrives."""
         _ = topic.key
         same = self._topics.setdefault(topic.content_topic, [])
         if topic not in same:
             same.append(topic)
 
     def ignore(self, topic: Topic) -> None:
-        """Open messages of a topic no more."""
+        """Stop opening messages of a topic."""
         same = self._topics.get(topic.content_topic, [])
         if topic in same:
             same.remove(topic)
@@ -129,19 +131,19 @@ class Opener:
 
     @property
     def content_topics(self) -> tuple[str, ...]:
-        """What to subscribe to."""
+        """Content topics to subscribe to."""
         return tuple(self._topics)
 
     def receive(self, message: WakuMessage, now_ms: int) -> list[Outcome]:
-        """Read a message: what it completes, or why it is refused. Empty while further segments are
-        needed, for parity, and for sync messages of SDS. Give each message once
-        (`waku.message_hash`): a segment that comes twice counts for a payload that was sent twice.
-        `now_ms` must not go back."""
+        """Read a message. Return the payloads that it completes, or the reason for its refusal. The
+        result is empty while further segments are needed, for parity, and for sync messages of SDS.
+        Pass each message once (`waku.message_hash`), because a repeated segment counts for a
+        payload that was sent twice. `now_ms` must not go back."""
         return list(self._received(message, now_ms))
 
     def waited(self) -> list[Outcome]:
-        """Read what waited for group keys that have come since the last call. Call it after
-        `receive`, and at the start; `GroupKeys.done` forgets what was handled."""
+        """Read messages whose group keys arrived since the last call. Call it after `receive`, and
+        at the start. `GroupKeys.done` removes a handled one."""
         if self._groups is None:
             return []
         outcomes: list[Outcome] = []
@@ -158,11 +160,11 @@ class Opener:
         return outcomes
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `on_deadline`, or None while no segment waits for another."""
+        """Return the time of the next call of `on_deadline`, or None while no segment waits."""
         return self._reassembler.next_deadline_ms()
 
     def on_deadline(self, now_ms: int) -> list[Refused]:
-        """Give up the segments that waited too long."""
+        """Drop the segments that waited too long."""
         return [r for o in self._reassembler.on_deadline(now_ms) for r in _refusals(o)]
 
     def _received(self, message: WakuMessage, now_ms: int) -> Iterator[Outcome]:
@@ -302,7 +304,8 @@ class Opener:
 
 
 def read_again(data: bytes, topic: Topic, *, is_private: bool = False) -> Outcome:
-    """Read a signed payload that arrived on a topic before, such as from the log of a channel."""
+    """Read a signed payload that arrived on a topic before, for example from the log of a
+    channel."""
     return _read(data, _Arrival(topic, 0, None, is_private, False))
 
 

@@ -1,4 +1,4 @@
-"""The payloads of what a bot says. Pure: clock and time come later, when it is sent."""
+"""Payloads of a bot's messages. Clock and time are added when they are sent."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,14 +20,14 @@ from .payloads import (
 from .rooms import Room
 
 Make: TypeAlias = Callable[[int, int], ChatPayload]
-"""From clock and time, both in milliseconds, to a payload."""
+"""Function from clock and time (both ms) to a payload."""
 
 _CONTACT_SENT: Final = 2
 """`ContactRequestStateSent` of status-go."""
 
 
 def image_of(data: bytes) -> ImageMessage:
-    """An image as a payload: PNG, JPEG, GIF or WebP.
+    """Return an image as a payload: PNG, JPEG, GIF or WebP.
 
     Raises:
         ValueError: something else.
@@ -42,7 +42,7 @@ def message(
     bridged: BridgeMessage | None = None,
     response_to: str = "",
 ) -> Make:
-    """A message.
+    """Return a chat message with text, image or bridged content.
 
     Raises:
         ValueError: an image of an unknown kind, or image and bridged message together.
@@ -67,7 +67,7 @@ def message(
 
 
 def contact_request(room: Room, text: str) -> Make:
-    """Asks to be a contact."""
+    """Return a contact request with a text."""
     ask = message(room, text)
 
     def make(clock: int, now_ms: int) -> ChatPayload:
@@ -84,7 +84,7 @@ def contact_request(room: Room, text: str) -> Make:
 
 
 def edit(room: Room, message_id: str, text: str) -> Make:
-    """Another text for an own message."""
+    """Return an edit: another text for an own message."""
     return lambda clock, _: EditMessage(
         clock=clock,
         text=text,
@@ -101,7 +101,7 @@ def deletion(room: Room, message_id: str) -> Make:
 
 
 def pin(room: Room, message_id: str, pinned: bool) -> Make:
-    """Pins a message, or takes the pin away."""
+    """Return a pin of a message, or its removal."""
     return lambda clock, _: PinMessage(
         clock=clock,
         chat_id=room.chat_id,
@@ -112,8 +112,8 @@ def pin(room: Room, message_id: str, pinned: bool) -> Make:
 
 
 def reaction(room: Room, message_id: str, kind: Reaction | str, retracted: bool) -> Make:
-    """React to a message, or take the reaction back; with one of six by its number, which older
-    clients read, too."""
+    """React to a message, or take the reaction back. One of six reactions is sent by its number,
+    which older clients also read."""
     of_six = {emoji: number for number, emoji in SIX_EMOJI.items()}
     number = kind if isinstance(kind, Reaction) else of_six.get(kind)
     return lambda clock, _: EmojiReaction(
@@ -128,7 +128,8 @@ def reaction(room: Room, message_id: str, kind: Reaction | str, retracted: bool)
 
 
 MAX_IMAGE_BYTES: Final = 1_000_000
-"""Clients make theirs smaller than 400 kB. A larger one keeps the apps of readers busy."""
+"""Maximum size of an image. Clients make theirs smaller than 400 kB. A larger one slows the apps of
+readers."""
 _MAGIC: Final = (
     (b"\x89PNG\r\n\x1a\n", ImageFormat.PNG),
     (b"\xff\xd8\xff", ImageFormat.JPEG),
@@ -137,7 +138,7 @@ _MAGIC: Final = (
 
 
 def image_format(data: bytes) -> ImageFormat:
-    """PNG, JPEG, GIF or WebP, by the first bytes.
+    """Return the format by the first bytes: PNG, JPEG, GIF or WebP.
 
     Raises:
         ValueError: something else.
@@ -151,7 +152,7 @@ def image_format(data: bytes) -> ImageFormat:
 
 
 def fitting(image: bytes, most: int = MAX_IMAGE_BYTES) -> bytes:
-    """Return an image of at most so many bytes: as it is, or as a smaller JPEG by Pillow.
+    """Return an image of at most the given size: unchanged, or as a smaller JPEG by Pillow.
 
     Raises:
         ValueError: it is larger, and Pillow is missing or cannot read it.

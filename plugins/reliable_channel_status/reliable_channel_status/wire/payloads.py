@@ -1,7 +1,7 @@
-"""The payloads of chats and contacts, field by field as in status-go's protobuf.
+"""Payloads of chats and contacts, field by field as in status-go's protobuf.
 
-The fields of received messages are not checked here, but in `rules.py`. Fields
-that are not listed are skipped: what is to be passed on is passed on as the bytes it came in.
+`rules.py` checks the fields of received messages. Unlisted fields are skipped, so payloads are
+passed on as their original bytes.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from .enums import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StickerMessage:
-    """A sticker of a pack."""
+    """Sticker of a pack."""
 
     hash: str
     pack: int = 0
@@ -39,7 +39,7 @@ class StickerMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageMessage:
-    """An image; those of an album share its id."""
+    """Image. The images of an album share its id."""
 
     payload: bytes
     format: ImageFormat
@@ -51,7 +51,7 @@ class ImageMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioMessage:
-    """A recording."""
+    """Recording in a message."""
 
     payload: bytes
     type: AudioType
@@ -60,22 +60,22 @@ class AudioMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeMessage:
-    """A message that a bot brought from another network."""
+    """Message that a bot brought from another network."""
 
     bridge_name: str
-    """The network: shown beside the name of the author."""
+    """Name of the network, shown beside the name of the author."""
     user_name: str
     content: str
     user_avatar: str = ""
     user_id: str = ""
     message_id: str = ""
-    """Of the other network."""
+    """Id of the message in the other network."""
     parent_message_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactRequestPropagatedState:
-    """Where both sides of a contact request are."""
+    """State of a contact request on both sides."""
 
     local_clock: int = 0
     local_state: int = 0
@@ -85,7 +85,7 @@ class ContactRequestPropagatedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfurledLink:
-    """A preview that the author's client made of a link in the text."""
+    """Preview that the author's client made of a link in the text."""
 
     url: str
     title: str = ""
@@ -99,7 +99,7 @@ class UnfurledLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """A message of a chat (62/STATUS-PAYLOADS).
+    """Message of a chat (62/STATUS-PAYLOADS).
 
     Raises:
         ValueError: two of sticker, image, audio, community and bridge_message, of which the wire
@@ -109,11 +109,11 @@ class ChatMessage:
     clock: int
     """Lamport timestamp, near to milliseconds since 1970 (`ChatClock`)."""
     timestamp: int
-    """Milliseconds since 1970."""
+    """Time of sending (ms since 1970)."""
     text: str
     chat_id: str
     response_to: str = ""
-    """The id of the message that this one answers."""
+    """Id of the message that this one answers."""
     ens_name: str = ""
     message_type: MessageType = MessageType.COMMUNITY_CHAT
     content_type: ContentType = ContentType.TEXT_PLAIN
@@ -123,7 +123,7 @@ class ChatMessage:
     community: bytes | None = None
     bridge_message: BridgeMessage | None = None
     display_name: str = ""
-    """What the author calls itself; anybody may use any name."""
+    """Name that the author uses. Anybody may use any name."""
     contact_request_propagated_state: ContactRequestPropagatedState | None = None
     unfurled_links: tuple[UnfurledLink, ...] = ()
     shard: Shard | None = None
@@ -139,7 +139,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditMessage:
-    """A new text for a message of the same author."""
+    """Edit: a new text for a message of the same author."""
 
     clock: int
     text: str
@@ -153,7 +153,7 @@ class EditMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteMessage:
-    """Takes a message away, its author's or, by a moderator, another's."""
+    """Deletion of a message by its author or by a moderator."""
 
     clock: int
     chat_id: str
@@ -166,7 +166,7 @@ class DeleteMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinMessage:
-    """Pins a message, or takes the pin away."""
+    """Pin of a message, or its removal."""
 
     clock: int
     chat_id: str
@@ -177,7 +177,7 @@ class PinMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmojiReaction:
-    """A reaction to a message, or its retraction: one of six by number, or any emoji."""
+    """Reaction to a message, or its retraction: one of six by number, or any emoji."""
 
     clock: int
     chat_id: str
@@ -190,13 +190,13 @@ class EmojiReaction:
 
     @property
     def text(self) -> str:
-        """The emoji, whichever way it came; the name of a number that is unknown here."""
+        """Emoji of the reaction in either form, or the name of an unknown number."""
         return SIX_EMOJI.get(self.type) or self.emoji or self.type.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusUpdate:
-    """Whether a user is there. Its clock is in seconds, unlike those of the other payloads."""
+    """Presence of a user. Its clock is in seconds, unlike those of the other payloads."""
 
     clock: int
     status_type: StatusType
@@ -205,7 +205,7 @@ class StatusUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactUpdate:
-    """What a user shows to contacts."""
+    """Profile that a user shows to contacts."""
 
     clock: int
     ens_name: str = ""
@@ -219,16 +219,16 @@ class ContactUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptContactRequest:
-    """Accepts a contact request."""
+    """Acceptance of a contact request."""
 
     id: str
-    """The message id of the request."""
+    """Message id of the request."""
     clock: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetractContactRequest:
-    """Ends a contact, or takes a contact request back."""
+    """End of a contact, or withdrawal of a contact request."""
 
     clock: int
     id: str = ""
@@ -236,16 +236,16 @@ class RetractContactRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipUpdateMessage:
-    """What happened to the members of a private group, and perhaps a message (55/STATUS-1TO1).
+    """Change of the members of a private group, perhaps with a message (55/STATUS-1TO1).
 
     Raises:
         ValueError: both a message and a reaction, of which the wire holds one.
     """
 
     chat_id: str
-    """A uuid, a hyphen and the creator's public key in hex."""
+    """Id of the group: a uuid, a hyphen and the creator's public key in hex."""
     events: tuple[bytes, ...] = ()
-    """Each is 65 bytes of signature and an encoded event (`direct.groups`)."""
+    """Events, each with 65 bytes of signature and an encoded event (`direct.groups`)."""
     message: ChatMessage | None = None
     emoji_reaction: EmojiReaction | None = None
 
@@ -255,7 +255,7 @@ class MembershipUpdateMessage:
 
 
 ChatPayload: TypeAlias = ChatMessage | EditMessage | DeleteMessage | PinMessage | EmojiReaction
-"""What belongs to a chat, and names it in `chat_id`."""
+"""Payloads that belong to a chat, which `chat_id` names."""
 
 Payload: TypeAlias = (
     ChatMessage
@@ -276,4 +276,4 @@ Payload: TypeAlias = (
     | ContactCodeAdvertisement
     | CommunityEncryptionKeysRequest
 )
-"""What an `ApplicationMetadataMessage` carries, of the types that are read here."""
+"""Payloads of an `ApplicationMetadataMessage`, of the types that are read here."""

@@ -1,4 +1,4 @@
-"""A dictionary that does not grow beyond a limit."""
+"""Dictionary with a limited size."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -9,7 +9,7 @@ Value = TypeVar("Value")
 
 
 class Recent(OrderedDict[Key, Value], Generic[Key, Value]):
-    """A dictionary of bounded size: the first that was put in goes first."""
+    """Dictionary of limited size. The entry that was added first is evicted first."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -21,6 +21,6 @@ class Recent(OrderedDict[Key, Value], Generic[Key, Value]):
             self.popitem(last=False)
 
     def renew(self, key: Key, value: Value) -> None:
-        """Put a value in as the last that will go, also if its key was here before."""
+        """Put a value last, even if its key was here before."""
         self[key] = value
         self.move_to_end(key)

@@ -1,4 +1,4 @@
-"""Where a bot is: channels of communities and public chats, with what to listen to and write on."""
+"""Chats of a bot: channels of communities and public chats, with their topics."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,33 +10,33 @@ from .keys import UNCOMPRESSED_BYTES, PublicKey
 from .topics import Topic
 
 MAX_FOLLOWED: Final = 200
-"""Channels of a description that are listened to: the key of each takes some hundredths of a
+"""Maximum number of channels of a description. The key of each channel takes some hundredths of a
 second, once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A chat that the bot reads and writes."""
+    """Chat that the bot reads and writes."""
 
     chat_id: str
     topic: Topic
-    """On which the bot writes."""
+    """Topic on which the bot writes."""
     message_type: MessageType
     community: Community | None = None
-    """None for a public chat, and one to one."""
+    """Community of the chat. None for a public chat and a one-to-one chat."""
     peer: PublicKey | None = None
-    """The other, one to one."""
+    """Other user of a one-to-one chat."""
 
     @property
     def name(self) -> str:
-        """The channel's uuid, or the public chat's name."""
+        """Uuid of the channel, or name of the public chat."""
         return self.chat_id.removeprefix(str(self.community)) if self.community else self.chat_id
 
 
 class Rooms:
-    """The chats of a bot, found by id.
+    """Chats of a bot, found by id.
 
-    Of a community that was joined without naming channels, each channel that is heard of counts.
+    If a community was joined without naming channels, all of its channels count.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Rooms:
     def join(
         self, community: Community, channels: Iterable[str] | None, derivation: Derivation
     ) -> None:
-        """Take part in channels of a community, in all where `channels` is None.
+        """Take part in channels of a community, in all if `channels` is None.
 
         Raises:
             ValueError: a channel that is not a uuid, no channels, or all of a community of which
@@ -76,7 +76,7 @@ class Rooms:
         self._topics[community.description_topic] = None
 
     def join_public(self, name: str) -> None:
-        """Be in a public chat.
+        """Take part in a public chat.
 
         Raises:
             ValueError: the name is empty.
@@ -87,8 +87,8 @@ class Rooms:
         self._topics[Topic(name)] = None
 
     def follow(self, community: Community, channels: Iterable[str]) -> None:
-        """Listen to the channels that a description lists, of a community that was joined as a
-        whole: clients of 2024 write on the topic of the channel."""
+        """Listen to the channels of a description, if the community was joined as a whole. Clients
+        of 2024 write on the topic of the channel."""
         if community in self._whole:
             uuids = sorted(channels)[:MAX_FOLLOWED]
             self._listed[community] = tuple(Topic(f"{community.id}{uuid}") for uuid in uuids)
@@ -99,7 +99,7 @@ class Rooms:
         return tuple(dict.fromkeys((*self._topics, *listed)))
 
     def find(self, chat_id: str) -> Room | None:
-        """The chat of an id, or None if the bot is not there."""
+        """Return the chat of an id, or None if the bot is not in it."""
         if room := self._rooms.get(chat_id) or self.groups.get(chat_id):
             return room
         if self.has_direct and (peer := _peer(chat_id)) is not None:
@@ -110,7 +110,7 @@ class Rooms:
         return None
 
     def named(self, channel: str) -> Room:
-        """The one chat of an id, a uuid or a name.
+        """Return the only chat of an id, a uuid or a name.
 
         Raises:
             ValueError: none, or several communities have such a channel.
@@ -126,7 +126,7 @@ class Rooms:
 
 
 def direct_room(peer: PublicKey) -> Room:
-    """The one-to-one chat with a user: its id is the other's key."""
+    """Return the one-to-one chat with a user, whose id is the user's key."""
     return Room(peer.hex, partitioned_topic(peer), MessageType.ONE_TO_ONE, peer=peer)
 
 

@@ -1,4 +1,4 @@
-"""What a payload may say: limits and clocks, as status-go's validators have them. Pure functions.
+"""Rules for payloads: limits and clocks, as in status-go's validators. Pure functions.
 
 Clocks of chats are Lamport timestamps that follow the time in milliseconds.
 """
@@ -32,15 +32,16 @@ from .payloads import (
 )
 
 MAX_CLOCK_AHEAD_MS: Final = 120_000
-"""62/STATUS-PAYLOADS: a clock further ahead of the Waku message's timestamp is discarded."""
+"""Lead of a clock over the Waku message's timestamp above which it is discarded
+(62/STATUS-PAYLOADS)."""
 MAX_EARLY_MS: Final = 1_800_000
-"""So far may a user's clock be ahead of the local one. Bots know what they handled for an hour, and
-later Store has the message again."""
+"""Maximum lead of a user's clock over the local one. Bots remember handled messages for an hour,
+and later Store returns the message again."""
 MAX_TEXT_LENGTH: Final = 4096
-"""Of a chat message, in code points."""
+"""Maximum length of a chat message, in code points."""
 MAX_STATUS_TEXT_LENGTH: Final = 128
 MAX_EMOJI_LENGTH: Final = 32
-"""Of a reaction, in code points; families with skin tones have eleven."""
+"""Maximum length of a reaction, in code points. Families with skin tones have eleven."""
 
 _NO_CHAT: Final = (MessageType.UNKNOWN_MESSAGE_TYPE, MessageType.SYSTEM_MESSAGE_PRIVATE_GROUP)
 _LOCAL_CONTENT: Final = (
@@ -56,7 +57,7 @@ _LOCAL_CONTENT: Final = (
 
 
 class ChatClock:
-    """The clock of one chat: `max(now_ms, last + 1)` (62/STATUS-PAYLOADS)."""
+    """Clock of one chat: `max(now_ms, last + 1)` (62/STATUS-PAYLOADS)."""
 
     __slots__ = ("last",)
 
@@ -65,21 +66,21 @@ class ChatClock:
         """The highest clock seen; keep it over a restart."""
 
     def next(self, now_ms: int) -> int:
-        """The clock of what is sent now."""
+        """Return the clock for a message that is sent now."""
         self.last = max(now_ms, self.last + 1)
         return self.last
 
     def observe(self, clock: int, now_ms: int) -> None:
-        """Take note of what another sent; only of clocks that `review` let pass. One that is fast
-        moves this clock by a minute at most: clients discard what is two minutes ahead."""
+        """Note a clock of another user that `review` accepted. A fast one moves this clock by a
+        minute at most, because clients discard a clock that is two minutes ahead."""
         self.last = max(self.last, min(clock, now_ms + MAX_CLOCK_AHEAD_MS // 2))
 
 
 def review(received: Received, now_ms: int) -> Refused | None:
-    """Why a payload must not be taken, or None.
+    """Return the reason why a payload must be refused, or None.
 
-    DIVERGES: status-go measures a clock by the Waku timestamp alone, which the same sender writes.
-    Here what is more than half an hour ahead of the local time is refused as well.
+    DIVERGES: status-go compares a clock only with the Waku timestamp, which the same sender writes.
+    Here a clock more than half an hour ahead of the local time is refused as well.
     """
     payload = received.payload
     detail = invalid(payload)
@@ -109,9 +110,9 @@ _TIMED: Final = (
 
 
 def invalid(payload: Payload) -> str | None:
-    """What is wrong with the fields of a payload, or None.
+    """Return the problem with the fields of a payload, or None.
 
-    DIVERGES: status-go takes a `DeleteMessage` and a `PinMessage` with clock 0.
+    DIVERGES: status-go accepts a `DeleteMessage` and a `PinMessage` with clock 0.
     """
     if isinstance(payload, MembershipUpdateMessage):
         # Its clocks are in its events, which are signed one by one (`direct.groups`).

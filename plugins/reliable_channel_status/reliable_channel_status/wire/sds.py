@@ -1,10 +1,11 @@
 """SDS (LIP 109) in communities: the layer between the signed payload and `ProtocolMessage`.
 
-As status-go has it since 2026: an SDS channel a community, named by the community's id; the dialect
-of nim-sds, with different hints; ids made of the content alone. 56/STATUS-COMMUNITIES only says
-that there is one. DIVERGES: status-go leaves `sender_id` empty and believes any SDS message. Here
-it is the author's key, and where one is given it must be: a participant that passes on another's
-message (SDS-R) can change neither its author, nor its content, nor its id.
+This follows status-go since 2026. Each community has one SDS channel, named by the community's id.
+It uses the dialect of nim-sds with different hints, and ids that depend only on the content.
+56/STATUS-COMMUNITIES only says that there is such a layer. DIVERGES: status-go leaves `sender_id`
+empty and believes any SDS message. Here it is the author's key, and a given one must be correct. A
+participant that passes on another's message (SDS-R) can therefore change neither its author, nor
+its content, nor its id.
 """
 
 import re
@@ -23,43 +24,43 @@ from .keys import PublicKey, keccak256
 from .topics import Topic
 
 HISTORY: Final = 10
-"""Messages that each message of nim-sds refers to."""
+"""Number of messages to which each message of nim-sds refers."""
 _HASH: Final = re.compile(rb"0x[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class SdsArrival:
-    """An SDS message that is what it says it is."""
+    """SDS message that passed all checks."""
 
     channel_id: str
-    """The community's."""
+    """Id of the community."""
     lamport_timestamp: int
-    """In milliseconds; whole seconds from nim-sds."""
+    """Lamport timestamp (ms), in whole seconds from nim-sds."""
     message_id: str
-    """Of SDS: `0x` and 64 digits, not the id by which Status calls its content."""
+    """Message id of SDS: `0x` and 64 digits. Status has another id for its content."""
     sender_id: str
-    """The author's public key, `0x04…`; empty from status-go."""
+    """Public key of the author, `0x04…`. Empty from status-go."""
     content: bytes | None = field(repr=False)
-    """An `ApplicationMetadataMessage`; None for a sync message, which only lists what its sender
-    has."""
+    """Encoded `ApplicationMetadataMessage`. None for a sync message, which only lists the messages
+    of its sender."""
     data: bytes = field(repr=False)
-    """The whole message as it came."""
+    """Whole message as it arrived."""
     timestamp_ms: int = 0
-    """Of the Waku message."""
+    """Timestamp of the Waku message."""
 
 
 def sds_message_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
-    """The SDS id of a content, as status-go makes it: Keccak-256 of the content alone, which its
-    author signed together with a clock that grows."""
+    """Return the SDS id of a content, as in status-go: Keccak-256 of the content alone. Its author
+    signed it together with a growing clock."""
     return f"0x{keccak256(content).hex()}"
 
 
 class StatusSdsCodec:
-    """The dialect of nim-sds with status-go's hints: a `RetrievalHint`, with the hash of each
-    segment as text, where a `HistoryEntry` here has 32 bytes.
+    """Dialect of nim-sds with status-go's hints. A `RetrievalHint` has the hash of each segment as
+    text, while a `HistoryEntry` here has 32 bytes.
 
-    Of several hashes only the last is kept, which alone does not bring the message: then a search
-    by time does.
+    Of several hashes only the last is kept, which is not enough to fetch the message. A search by
+    time then finds it.
     """
 
     def recognises(self, data: bytes) -> bool:
@@ -67,7 +68,7 @@ class StatusSdsCodec:
         return NIM.codec.recognises(data)
 
     def decode(self, data: bytes) -> Message:
-        """Read one message.
+        """Decode one message.
 
         Raises:
             CodecError: it is none, or a field is beyond its limit.
@@ -75,7 +76,7 @@ class StatusSdsCodec:
         return _with_hints(NIM.codec.decode(data), _read_hint)
 
     def encode(self, message: Message) -> bytes:
-        """Write one message.
+        """Encode one message.
 
         Raises:
             CodecError: the dialect cannot express it.
@@ -83,7 +84,7 @@ class StatusSdsCodec:
         return NIM.codec.encode(_with_hints(message, _write_hint))
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Write a message with a causal history that is encoded already.
+        """Encode a message with an already encoded causal history.
 
         Raises:
             CodecError: the dialect cannot express it.
@@ -92,7 +93,7 @@ class StatusSdsCodec:
         return NIM.codec.assemble(_with_hints(without_history, _write_hint), causal_history)
 
     def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
-        """Write one entry of a causal history."""
+        """Encode one entry of a causal history."""
         return NIM.codec.encode_causal_entry(_with_hint(entry, _write_hint))
 
 
@@ -104,12 +105,12 @@ STATUS_SDS: Final[WireProfile] = replace(
     segmentation=None,  # status-go's segments are outside SDS
     marker=None,
 )
-"""What a channel of a community is made with."""
+"""Arguments of a community's channel."""
 
 
 def read_sds(data: bytes, timestamp_ms: int = 0) -> SdsArrival | None:
-    """The SDS message that the bytes are, or None if they are not one, as from plain clients:
-    the two differ in the wire type of their second field."""
+    """Return the SDS message of the bytes, or None for other bytes, such as those of plain clients.
+    The wire type of the second field differs."""
     if not STATUS_SDS.codec.recognises(data):
         return None
     try:
@@ -128,7 +129,7 @@ def read_sds(data: bytes, timestamp_ms: int = 0) -> SdsArrival | None:
 
 
 def what_is_forged(sds: SdsArrival, topic: Topic, author: PublicKey | None) -> str | None:
-    """Why an SDS message is not what it says it is, or None.
+    """Return the reason why an SDS message is invalid, or None.
 
     Args:
         sds: the message.
@@ -147,10 +148,10 @@ def what_is_forged(sds: SdsArrival, topic: Topic, author: PublicKey | None) -> s
 
 
 class SdsWrapper:
-    """Wraps messages for one community as status-go does, and keeps nothing for others: its
-    messages refer to what was received last, and so acknowledge it, but nothing is repeated.
+    """Wraps messages for one community as status-go does, without a log. Its messages refer to the
+    last received ones and so acknowledge them, but nothing is repeated.
 
-    For scripts and tests. A bot has a whole channel.
+    It is for scripts and tests. A bot has a whole channel.
     """
 
     def __init__(self, channel_id: str) -> None:
@@ -159,12 +160,12 @@ class SdsWrapper:
         self._history: deque[HistoryEntry] = deque(maxlen=HISTORY)
 
     def heard(self, sds: SdsArrival) -> None:
-        """Take note of a message of the channel."""
+        """Note a message of the channel."""
         if sds.channel_id == self._channel_id and sds.content is not None:
             self._took(sds.message_id, sds.lamport_timestamp)
 
     def wrap(self, content: bytes, now_ms: int) -> bytes:
-        """The SDS message with a content, such as `wrap(…).data`."""
+        """Return the SDS message with a content, such as `wrap(…).data`."""
         message_id = sds_message_id("", 0, content)
         lamport_timestamp = 1000 * (max(now_ms, self._clock_ms) // 1000 + 1)
         history = tuple(self._history)

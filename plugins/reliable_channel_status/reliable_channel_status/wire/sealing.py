@@ -1,7 +1,7 @@
-"""The way out: payloads to Waku messages. No I/O, no clock.
+"""Outgoing path: from payloads to Waku messages. No I/O, no clock.
 
-A payload is signed (`ApplicationMetadataMessage`), in communities perhaps put into SDS, then into
-`ProtocolMessage`, segments, an envelope and a Waku message.
+A payload is signed (`ApplicationMetadataMessage`). In communities it may be put into SDS. Then
+follow `ProtocolMessage`, segments, an envelope and a Waku message.
 """
 
 import os
@@ -30,12 +30,12 @@ from .segments import STATUS_SEGMENTATION
 from .topics import Topic
 
 WakuVersion: TypeAlias = Literal[0, 1]
-"""The `version` of 14/WAKU2-MESSAGE that Status clients write: 1 until 2.39, 0 from 2.40 on, for
-the same payload. Clients before 2.38 drop 0."""
+"""Field `version` of Waku messages (14/WAKU2-MESSAGE) as Status clients write it: 1 until 2.39, 0
+from 2.40 on, for the same payload. Clients before 2.38 drop 0."""
 
 
 MAX_MESSAGE_BYTES: Final = 150 * 1024
-"""What Waku nodes relay."""
+"""Maximum size that Waku nodes relay."""
 
 
 NS_PER_MS: Final = 1_000_000
@@ -43,15 +43,15 @@ NS_PER_MS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A payload, ready to be published."""
+    """Payload that is ready to be published."""
 
     signed: SignedPayload
     messages: tuple[WakuMessage, ...]
-    """One, or as many as there are segments."""
+    """Waku messages, one or as many as there are segments."""
 
     @property
     def message_id(self) -> MessageId:
-        """What others will call it."""
+        """Message id by which others know it."""
         return self.signed.message_id
 
 
@@ -89,7 +89,7 @@ class Sealer:
 
     @property
     def public_key(self) -> PublicKey:
-        """The author."""
+        """Author of the payloads."""
         return self._key.public_key
 
     def seal(
@@ -117,7 +117,7 @@ class Sealer:
         *,
         receiver: PublicKey | None = None,
     ) -> Outgoing:
-        """Encrypt a signed payload, of this author or, to pass it on, of another.
+        """Encrypt a signed payload of this author, or of another to pass it on.
 
         Raises:
             PayloadTooLarge: more than 256 segments would be needed.
@@ -178,7 +178,7 @@ class Sealer:
 
 
 def checked_version(waku_version: WakuVersion) -> WakuVersion:
-    """The version, if clients read it.
+    """Return the version, if clients read it.
 
     Raises:
         ValueError: it is neither 0 nor 1.

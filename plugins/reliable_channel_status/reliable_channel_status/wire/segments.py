@@ -1,7 +1,7 @@
-"""status-go's segmentation: the layout that LIP 243 v0.1 grew out of, without its `is_parity`.
+"""Segmentation of status-go: the layout from which LIP 243 v0.1 grew, without its `is_parity`.
 
 Only payloads above three quarters of a message are split. Parity (from 8 segments on, one eighth,
-Reed-Solomon of klauspost) is not sent and not used: a sender's lost segment is in Store.
+Reed-Solomon of klauspost) is neither sent nor used, because a lost segment is in Store.
 """
 
 from typing import Final
@@ -15,17 +15,18 @@ HASH_BYTES: Final = 32
 
 
 class StatusSegmentation:
-    """The layout, as `reliable_channel.segmentation` wants layouts."""
+    """Segment layout for `reliable_channel.segmentation`."""
 
     name: Final = "status-go"
     min_segment_size_bytes: Final = 1
 
     def chunk_size_bytes(self, segment_size_bytes: int) -> int:
-        """Return how much of a payload one segment carries: its size bounds the payload alone."""
+        """Return how much of a payload one segment carries. The segment size limits only the
+        payload."""
         return segment_size_bytes
 
     def max_segments(self, max_total_segments: int) -> int:
-        """Return how many segments that limit allows: as many."""
+        """Return how many segments the limit allows: the limit itself."""
         return max_total_segments
 
     def encode(self, segment: Segment) -> bytes:
@@ -37,10 +38,10 @@ class StatusSegmentation:
         ).SerializeToString()
 
     def decode(self, data: bytes) -> Segment | None:
-        """Read a segment, or return None if `data` is none, such as a payload that is whole.
+        """Read a segment, or return None for other data, such as a whole payload.
 
-        A bare `ApplicationMetadataMessage` reads as one but for its fields' wire types and the
-        length of its signature, which is where a segment has its hash.
+        A bare `ApplicationMetadataMessage` resembles a segment. The wire types of its fields
+        differ, and the length of its signature, which is at the place of a segment's hash.
         """
         raw = status_pb2.SegmentMessage()
         if not parsed(raw, data) or len(raw.entire_message_hash) != HASH_BYTES:

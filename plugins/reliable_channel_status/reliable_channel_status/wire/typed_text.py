@@ -1,7 +1,7 @@
-"""Texts as people type them on phones: quotes of all keyboards, invisible marks, forms of letters.
+"""Texts as people type them on phones, with quotes of all keyboards and invisible marks.
 
-What looks like a command calls it: one with curly quotes, a full-width exclamation mark and a
-right-to-left mark in front is `!poll "red wine"`.
+A text that looks like a command calls it. A text with curly quotes, a full-width exclamation mark
+and a right-to-left mark in front is read as `!poll "red wine"`.
 """
 
 # ruff: noqa: RUF001 - look-alikes are what this is about
@@ -25,11 +25,11 @@ QUOTES: Final = {
     "「": "」",
     "『": "』",
 }
-"""Marks that open a quotation, with those that close it: keyboards and languages differ."""
+"""Opening quotation marks, each with its closing marks. Keyboards and languages differ."""
 
 
 def without_marks(text: str) -> str:
-    """Return a text without blanks and invisible marks in front."""
+    """Return a text without leading blanks and invisible marks."""
     for at, character in enumerate(text):
         if not (character.isspace() or _is_invisible(character)):
             return text[at:]
@@ -37,20 +37,22 @@ def without_marks(text: str) -> str:
 
 
 def after_prefix(text: str, prefix: str) -> str | None:
-    """Return what follows a prefix, which may be written in full width; None if it is not there."""
+    """Return the text after a prefix, which may be written in full width. Return None without the
+    prefix."""
     text = without_marks(text)
     head = text[: len(prefix)]
     return text[len(prefix) :] if head == prefix or normalize("NFKC", head) == prefix else None
 
 
 def as_name(word: str) -> str:
-    """Return a word as names are compared: in lower case, composed, without invisible marks."""
+    """Return a word in the form for comparing names: in lower case, composed, without invisible
+    marks."""
     shown = "".join(character for character in word if not _is_invisible(character))
     return normalize("NFKC", shown).lower()
 
 
 def first_word(text: str) -> tuple[str, str]:
-    """Return the first word, which quotes may hold together, and the rest."""
+    """Return the first word, which may be quoted, and the rest."""
     text = text.lstrip()
     for closing in QUOTES.get(text[:1], ""):
         end = text.find(closing, 1)

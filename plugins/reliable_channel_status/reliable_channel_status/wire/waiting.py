@@ -11,18 +11,18 @@ from .keys import PublicKey
 from .outcomes import RefusalReason, Refused
 
 MAX_WAITING: Final = 1_000
-"""Messages that wait for a key; then the oldest goes."""
+"""Maximum number of messages that wait for a key. The oldest is evicted."""
 MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
-"""Of all of them together."""
+"""Maximum size of all of them together."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingMessage:
-    """What a key is needed for, with where it came from."""
+    """Message that needs a key, with its origin."""
 
     id: bytes
     key_ids: tuple[bytes, ...]
-    """Any of which opens it, or a part of it."""
+    """Ids of keys, each of which opens it or a part of it."""
     community: bytes
     topic_id: str
     timestamp_ms: int
@@ -31,7 +31,7 @@ class WaitingMessage:
     data: bytes
 
     def encode(self) -> bytes:
-        """As the store keeps it."""
+        """Return the stored form of the message."""
         document = {
             "key_ids": [one.hex() for one in self.key_ids],
             "community": self.community.hex(),
@@ -60,7 +60,7 @@ class WaitingMessage:
 
 
 class WaitingMessages:
-    """Messages that wait for group keys, in memory and in a store; the oldest make room.
+    """Messages that wait for group keys, in memory and in a store. The oldest are evicted.
 
     Args:
         store: keeps them.
@@ -78,17 +78,17 @@ class WaitingMessages:
 
     @property
     def communities(self) -> frozenset[bytes]:
-        """Communities of which something waits, by compressed key."""
+        """Communities with waiting messages, by compressed key."""
         return frozenset(one.community for one in self._waiting.values())
 
     def key_came(self, key_id: bytes) -> None:
-        """Take note that a key is here now."""
+        """Note that a key has arrived."""
         self._ready.update(
             (one.id, None) for one in self._waiting.values() if key_id in one.key_ids
         )
 
     def wait(self, message: WaitingMessage) -> Refused:
-        """Keep a message until one of its keys comes; the oldest make room."""
+        """Keep a message until one of its keys arrives. The oldest are evicted."""
         reason = RefusalReason.WAITS_FOR_KEY
         detail = f"for the group key {message.key_ids[0].hex()[:150]}"
         if len(message.data) > MAX_WAITING_BYTES:
@@ -108,14 +108,14 @@ class WaitingMessages:
             self.done(next(iter(self._waiting)))
 
     def take_ready(self) -> list[WaitingMessage]:
-        """What can be opened now, once in each run, and descriptions first; it is kept until
-        `done`."""
+        """Return the messages that can be opened now, once in each run, descriptions first. They
+        are kept until `done`."""
         ready = [self._waiting[one] for one in self._ready if one in self._waiting]
         self._ready.clear()
         return sorted(ready, key=lambda one: one.topic_id != f"0x{one.community.hex()}")
 
     def done(self, waiting_id: bytes) -> None:
-        """Forget what waited: it is handled, or refused."""
+        """Remove a message, because it is handled or refused."""
         if self._forget(waiting_id):
             self._store.delete("group_waiting", waiting_id.hex())
 

@@ -10,16 +10,17 @@ from .. import status_pb2
 from ..keys import COMPRESSED_BYTES, PrivateKey, PublicKey, keccak256, recover
 
 MAX_DEVICES: Final = 16
-"""Devices of a bundle that are read; status-go keeps three."""
+"""Maximum number of devices of a bundle that are read. status-go keeps three."""
 MAX_ID_LENGTH: Final = 128
 OWN_VERSION: Final = 0
-"""`protocol_version` of own pre-keys. Clients agree on a further, "negotiated" topic with devices
-of version 1; those of version 0 they write to on the partitioned topic, where bots listen."""
+"""Field `protocol_version` of own pre-keys. Clients agree on a further, "negotiated" topic with
+devices of version 1. They write to devices of version 0 on the partitioned topic, on which bots
+listen."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedPreKey:
-    """The pre-key of a device."""
+    """Pre-key of a device."""
 
     public_key: PublicKey
     version: int = 0
@@ -28,7 +29,7 @@ class SignedPreKey:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The pre-keys of a user's devices."""
+    """Pre-keys of a user's devices."""
 
     identity: PublicKey
     devices: dict[str, SignedPreKey]
@@ -37,7 +38,8 @@ class Bundle:
 
     @property
     def signed_bytes(self) -> bytes:
-        """What the owner signs: the devices in order of their ids, then the time."""
+        """Return the bytes that the owner signs: the devices in order of their ids, then the
+        time."""
         parts = [
             device.encode() + key.public_key.compressed + str(key.version).encode()
             for device, key in sorted(self.devices.items(), key=lambda item: item[0].encode())
@@ -61,7 +63,7 @@ class Bundle:
 
 
 def sign_bundle(key: PrivateKey, devices: dict[str, SignedPreKey], timestamp_ns: int) -> Bundle:
-    """A bundle of the key's owner."""
+    """Return a bundle of the key's owner."""
     unsigned = Bundle(key.public_key, devices, timestamp_ns)
     return Bundle(key.public_key, devices, timestamp_ns, key.sign(unsigned.signed_bytes))
 
@@ -95,7 +97,7 @@ def _compressed(data: bytes) -> PublicKey:
 def secret_of_initiator(
     identity: PrivateKey, ephemeral: PrivateKey, peer: PublicKey, pre_key: PublicKey
 ) -> bytes:
-    """The secret of a session that begins with a message to a bundle: 32 bytes."""
+    """Return the 32-byte secret of a session that begins with a message to a bundle."""
     return keccak256(
         identity.shared_secret(pre_key)
         + ephemeral.shared_secret(peer)
@@ -106,7 +108,7 @@ def secret_of_initiator(
 def secret_of_responder(
     identity: PrivateKey, pre_key: PrivateKey, peer: PublicKey, ephemeral: PublicKey
 ) -> bytes:
-    """The same secret, for the owner of the bundle."""
+    """Return the same secret for the owner of the bundle."""
     return keccak256(
         pre_key.shared_secret(peer)
         + identity.shared_secret(ephemeral)

@@ -1,7 +1,7 @@
-"""What one device reads and writes as direct messages: encryption and MVDS.
+"""Direct messages of one device: encryption and MVDS.
 
-The layers, from the outside: `ProtocolMessage` with an encrypted message for each device, MVDS, and
-the signed payload. Sans-I/O: bytes in, bytes out.
+The layers from the outside are `ProtocolMessage` with an encrypted message for each device, MVDS,
+and the signed payload. Bytes go in and come out, without I/O.
 """
 
 import os
@@ -19,30 +19,30 @@ from .dh import ANY_DEVICE, decrypt_dh, encrypt_dh
 from .sessions import Sessions
 
 MAX_BUNDLES: Final = 3
-"""Bundles of one message that are read; clients send one."""
+"""Maximum number of bundles of one message that are read. Clients send one."""
 MAX_DEVICES: Final = 64
-"""Devices in one message; status-go writes for three."""
+"""Maximum number of devices in one message. status-go writes for three."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectPayload:
-    """What a direct message holds: signed payloads, and what its sender acknowledges."""
+    """Content of a direct message: signed payloads, and acknowledgements of its sender."""
 
     bodies: tuple[tuple[bytes, bytes | None], ...]
-    """Signed payloads, each with the id by which it is to be acknowledged."""
+    """Signed payloads, each with the id for its acknowledgement."""
     datasync: DataSyncPayload | None = None
     ratchet_key: MessageKeyId | None = None
-    """What opened it in a session; `Correspondence.confirm` deletes it."""
+    """Key of a session that opened it. `Correspondence.confirm` deletes the key."""
     refused: tuple[Refused, ...] = ()
-    """Bundles that came with it and are not taken."""
+    """Bundles in the message that are refused."""
     group_id: bytes = b""
-    """The group that keys are for."""
+    """Group of the keys."""
     group_keys: status_pb2.HRKeys | None = None
     """Keys of a group, for a member."""
 
 
 class Correspondence:
-    """The direct messages of one device.
+    """Direct messages of one device.
 
     Args:
         key: of the device's owner.
@@ -69,7 +69,7 @@ class Correspondence:
         self._new_key = new_key
 
     def encrypt(self, plain: bytes, peer: PublicKey) -> bytes:
-        """The `ProtocolMessage` that carries a payload to all devices of a user."""
+        """Return the `ProtocolMessage` that carries a payload to all devices of a user."""
         message = status_pb2.ProtocolMessage()
         if self.sessions is not None:
             message.installation_id = self.sessions.installation_ids(peer)[0]
@@ -87,7 +87,7 @@ class Correspondence:
     def open(
         self, data: bytes, sender: PublicKey | None, timestamp_ms: int = 0
     ) -> DirectPayload | Refused | None:
-        """Open a `ProtocolMessage`; None if it holds nothing encrypted for devices.
+        """Open a `ProtocolMessage`. Return None if nothing in it is encrypted for devices.
 
         Args:
             data: its bytes.
@@ -131,10 +131,10 @@ class Correspondence:
         return replace(_opened(encrypted, plain), ratchet_key=key_id, refused=refused)
 
     def encrypt_keys(self, group_id: bytes, keys: status_pb2.HRKeys, peer: PublicKey) -> bytes:
-        """The `ProtocolMessage` that carries keys of a group to all devices of a member.
+        """Return the `ProtocolMessage` that carries keys of a group to all devices of a member.
 
-        DIVERGES: status-go writes the keys into the header as well, where only the envelope
-        protects them. It reads what only the encrypted payload has (its older form).
+        DIVERGES: status-go also writes the keys into the header, where only the envelope protects
+        them. It reads messages that have them only in the encrypted payload (its older form).
         """
         message = status_pb2.ProtocolMessage()
         message.ParseFromString(self.encrypt(keys.SerializeToString(), peer))
@@ -143,7 +143,7 @@ class Correspondence:
         return message.SerializeToString()
 
     def confirm(self, key_id: MessageKeyId) -> None:
-        """Delete the key of a message that is handled."""
+        """Delete the key of a handled message."""
         if self.sessions is not None:
             self.sessions.confirm(key_id)
 

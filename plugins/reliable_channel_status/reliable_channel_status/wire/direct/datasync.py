@@ -1,8 +1,8 @@
-"""2/MVDS as Status clients speak it: messages that are sent until they are acknowledged.
+"""2/MVDS of Status clients: messages are sent until they are acknowledged.
 
-Clients use its batch mode: a message goes out at once, and again until its acknowledgement comes,
-which the other client shows as "delivered". Sans-I/O: the caller gives the time and carries the
-payloads.
+Clients use its batch mode. A message is sent at once, and again until its acknowledgement comes,
+which the other client shows as "delivered". There is no I/O: the caller passes the time and carries
+the payloads.
 """
 
 from collections.abc import Iterable
@@ -19,20 +19,22 @@ from ..recent import Recent
 ID_BYTES: Final = 32
 GROUP_BYTES: Final = 32
 FIRST_WAIT_MS: Final = 30_000
-"""Until a message is sent again; doubled each time (`CalculateSendTime` of status-go)."""
+"""First wait until a message is sent again. It doubles each time (`CalculateSendTime` of
+status-go)."""
 MAX_SENDS: Final = 8
-"""After as many, some two hours, the message is given up."""
+"""Number of sendings after which the message is given up, after about two hours."""
 MAX_PENDING: Final = 1_000
-"""Messages that wait for an acknowledgement; then the oldest counts as not delivered."""
+"""Maximum number of unacknowledged messages. The oldest then counts as not delivered."""
 MAX_RECORDS: Final = 1_000
-"""Acknowledgements, requests or messages in a payload; a larger one is refused."""
+"""Maximum number of acknowledgements, requests or messages in a payload. A larger payload is
+refused."""
 MAX_ACKS: Final = 10_000
-"""Acknowledgements that wait to be sent; the sender repeats what they were for."""
+"""Maximum number of waiting acknowledgements. Senders repeat messages without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataSyncMessage:
-    """A message of a group of two."""
+    """Message of a group of two."""
 
     group_id: bytes
     timestamp_s: int
@@ -40,7 +42,7 @@ class DataSyncMessage:
 
     @property
     def id(self) -> bytes:
-        """The id by which it is acknowledged: 32 bytes (2/MVDS, Messages)."""
+        """Id for its acknowledgement: 32 bytes (2/MVDS, Messages)."""
         timestamp = self.timestamp_s.to_bytes(8, "little", signed=True)
         return sha256(b"MESSAGE_ID" + self.group_id + timestamp + self.body).digest()
 
@@ -65,7 +67,7 @@ class DataSyncPayload:
 
 
 def read_datasync(data: bytes) -> DataSyncPayload | None:
-    """Read a payload; None if it is none, such as a message that goes without MVDS."""
+    """Read a payload. Return None for other data, such as a message without MVDS."""
     raw = status_pb2.DataSyncPayload()
     if not parsed(raw, data):
         return None
@@ -84,14 +86,15 @@ def read_datasync(data: bytes) -> DataSyncPayload | None:
 
 
 def group_of(one: PublicKey, other: PublicKey) -> bytes:
-    """The group of two people: Keccak-256 of both compressed keys, the lower x coordinate first."""
+    """Return the group of two people: Keccak-256 of both compressed keys, the lower x coordinate
+    first."""
     first, second = sorted((one.compressed, other.compressed), key=lambda key: key[1:])
     return keccak256(first + second)
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A message that waits for an acknowledgement."""
+    """Message that waits for an acknowledgement."""
 
     peer: PublicKey
     message_id: MessageId
@@ -101,7 +104,7 @@ class Pending:
 
 
 class DataSync:
-    """What one participant sent and has to acknowledge.
+    """Messages and acknowledgements of one participant.
 
     Args:
         public_key: of the participant.
@@ -115,13 +118,13 @@ class DataSync:
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """What waits for an acknowledgement."""
+        """Return the unacknowledged messages."""
         return tuple(self._pending.values())
 
     def send(
         self, peer: PublicKey, message_id: MessageId, body: bytes, now_ms: int
     ) -> tuple[Pending, list[Pending]]:
-        """Take a message, to be sent now. Also returns what is given up to make room."""
+        """Add a message to send now. Also return messages that are given up to make room."""
         message = DataSyncMessage(group_of(self._public_key, peer), now_ms // 1000, body)
         one = Pending(peer, message_id, message, 1, now_ms + FIRST_WAIT_MS)
         self._pending[message.id] = one
@@ -131,8 +134,8 @@ class DataSync:
         return one, dropped
 
     def receive(self, peer: PublicKey, payload: DataSyncPayload) -> list[Pending]:
-        """Take what another sent; return what it acknowledges. Its messages are acknowledged by
-        `acknowledge`, once they are handled."""
+        """Process a payload of another participant, and return its acknowledgements. `acknowledge`
+        its messages once they are handled."""
         for wanted in payload.requests:
             if (one := self._pending.get(wanted)) is not None and one.peer == peer:
                 self._pending[wanted] = replace(one, due_ms=0)
@@ -143,11 +146,11 @@ class DataSync:
         return found
 
     def acknowledge(self, peer: PublicKey, datasync_id: bytes) -> None:
-        """Have a message acknowledged, each time that it comes."""
+        """Acknowledge a message, each time that it arrives."""
         self._acks.renew((peer, datasync_id), None)
 
     def take_acks(self) -> list[tuple[PublicKey, DataSyncPayload]]:
-        """What to send as acknowledgements now, a payload for each peer or several."""
+        """Return acknowledgements to send now, one payload or several for each peer."""
         by_peer: dict[PublicKey, list[bytes]] = {}
         for peer, datasync_id in self._acks:
             by_peer.setdefault(peer, []).append(datasync_id)
@@ -159,11 +162,12 @@ class DataSync:
         ]
 
     def next_deadline_ms(self) -> int | None:
-        """When something is to be sent again, or None."""
+        """Return the time of the next repetition, or None."""
         return min((one.due_ms for one in self._pending.values()), default=None)
 
     def take_due(self, now_ms: int) -> tuple[list[Pending], list[Pending]]:
-        """What to send again now, and what is given up, as no acknowledgement came."""
+        """Return messages to send again now, and messages that are given up without an
+        acknowledgement."""
         again, given_up = [], []
         for datasync_id, one in list(self._pending.items()):
             if one.due_ms > now_ms:

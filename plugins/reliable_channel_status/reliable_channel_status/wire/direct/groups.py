@@ -1,7 +1,7 @@
-"""Private groups (55/STATUS-1TO1): signed membership events, and the group that they make.
+"""Private groups (55/STATUS-1TO1): signed membership events, and the group that results.
 
-Each event is signed by its author over the group's id and the encoded event, so that any member may
-pass events on. Pure: no I/O, no clock.
+The author of an event signs the group's id and the encoded event, so any member may pass events on.
+There is no I/O and no clock.
 """
 
 from collections.abc import Iterable
@@ -14,15 +14,15 @@ from ..enums import OpenEnum
 from ..keys import SIGNATURE_BYTES, PrivateKey, PublicKey, recover
 
 MAX_EVENTS: Final = 500
-"""Events of a group; beyond it updates are refused."""
+"""Maximum number of events of a group. Updates beyond it are refused."""
 MAX_MEMBERS: Final = 100
 MAX_NAME_LENGTH: Final = 100
 MAX_EVENT_BYTES: Final = 150 * 1024
-"""Of one event, which may carry an image."""
+"""Maximum size of one event, which may carry an image."""
 
 
 class MembershipEventType(OpenEnum):
-    """What happened in a group."""
+    """Kind of an event in a group."""
 
     UNKNOWN = 0
     CHAT_CREATED = 1
@@ -37,12 +37,12 @@ class MembershipEventType(OpenEnum):
 
 
 class BadGroup(ValueError):
-    """Events that do not make a group; the text says why."""
+    """The events do not form a group. The text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class MembershipEvent:
-    """One event, with its author."""
+    """Event of a group, with its author."""
 
     type: MembershipEventType
     clock: int
@@ -51,7 +51,7 @@ class MembershipEvent:
     name: str
     color: str
     data: bytes = field(repr=False)
-    """Signature and encoded event, to be passed on as they are."""
+    """Signature and encoded event, unchanged for passing on."""
 
 
 def sign_event(
@@ -64,7 +64,7 @@ def sign_event(
     name: str = "",
     color: str = "",
 ) -> MembershipEvent:
-    """An event of the key's owner; `clock` in milliseconds.
+    """Return an event of the key's owner. `clock` is in milliseconds.
 
     Raises:
         ValueError: a text that is not Unicode, or a clock out of range.
@@ -104,22 +104,22 @@ def read_event(chat_id: str, data: bytes) -> MembershipEvent:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group as its events make it."""
+    """Group that results from its events."""
 
     chat_id: str
-    """A uuid, a hyphen and the creator's key in hex."""
+    """Id of the group: a uuid, a hyphen and the creator's key in hex."""
     name: str = ""
     color: str = ""
     members: frozenset[PublicKey] = frozenset()
     admins: frozenset[PublicKey] = frozenset()
     joined: frozenset[PublicKey] = frozenset()
-    """Those of the members that said they joined."""
+    """Members that announced that they joined."""
     ever_members: frozenset[PublicKey] = field(default=frozenset(), repr=False)
     events: tuple[MembershipEvent, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, chat_id: str, events: Iterable[MembershipEvent]) -> "Group":
-        """The group of some events, in any order and repeated.
+        """Return the group of some events, which may come in any order and repeatedly.
 
         Raises:
             BadGroup: an event that its author may not write, too many, or not of this group.
@@ -136,12 +136,12 @@ class Group:
 
     @property
     def creator(self) -> PublicKey:
-        """The author of the first event."""
+        """Author of the first event."""
         return self.events[0].author
 
     @property
     def clock(self) -> int:
-        """The highest clock of its events."""
+        """Highest clock of its events."""
         return self.events[-1].clock
 
     def _after(self, event: MembershipEvent) -> "Group":

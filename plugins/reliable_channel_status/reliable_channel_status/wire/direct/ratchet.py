@@ -1,8 +1,8 @@
-"""The double ratchet of 53/WAKU2-X3DH: one session of two devices. No I/O, no clock.
+"""Double ratchet of 53/WAKU2-X3DH: one session of two devices. No I/O, no clock.
 
-Signal's algorithm without header encryption, with the functions of status-go: HKDF-SHA-256 for the
-root chain, HMAC-SHA-256 for the others, AES-256-CTR and HMAC-SHA-256 for messages. The primitives
-are those of `cryptography`; the state machine was not reviewed by a cryptographer.
+It is Signal's algorithm without header encryption, with the functions of status-go: HKDF-SHA-256
+for the root chain, HMAC-SHA-256 for the others, AES-256-CTR and HMAC-SHA-256 for messages. The
+primitives are those of `cryptography`. No cryptographer has reviewed the state machine.
 """
 
 import hmac
@@ -22,7 +22,8 @@ from ..keys import PrivateKey, PublicKey
 MAX_SKIP: Final = 1_000
 """Messages that may be missing in a chain (`MaxSkip` of status-go)."""
 MAX_KEYS: Final = 2_000
-"""Message keys of a session that are kept (`MaxMessageKeysPerSession`); then the oldest goes."""
+"""Maximum number of kept message keys of a session (`MaxMessageKeysPerSession`). The oldest is
+evicted."""
 KEY_BYTES: Final = 32
 IV_BYTES: Final = 16
 MAC_BYTES: Final = 32
@@ -31,51 +32,51 @@ _MESSAGE_INFO: Final = b"pcwSByyx2CRdryCffXJwy7xgVZWtW5Sh"
 
 
 class RatchetError(Exception):
-    """A message does not open under the session; the session is as before."""
+    """A message does not open under the session, which stays unchanged."""
 
 
 class TooManySkipped(RatchetError):
-    """So many messages are missing before it that their keys are not computed."""
+    """Too many messages are missing before it, so their keys are not computed."""
 
 
 class KeyUsed(RatchetError):
-    """Its key was used and deleted, or made room for others."""
+    """Its key was used and deleted, or evicted for others."""
 
 
 class NotAuthentic(RatchetError):
-    """It was changed, or another session encrypted it."""
+    """The message was changed, or another session encrypted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatchetHeader:
-    """What a message says about its key."""
+    """Part of a message that identifies its key."""
 
     key: bytes
-    """The sender's ratchet key, compressed: 33 bytes."""
+    """Ratchet key of the sender, compressed: 33 bytes."""
     n: int
     """Number of the message in its chain."""
     pn: int
-    """Length of the chain before."""
+    """Length of the previous chain."""
 
     @property
     def associated_data(self) -> bytes:
-        """What is authenticated beside the ciphertext."""
+        """Return the bytes that are authenticated besides the ciphertext."""
         return self.n.to_bytes(4, "little") + self.pn.to_bytes(4, "little") + self.key
 
 
 def root_step(root: bytes, secret: bytes) -> tuple[bytes, bytes]:
-    """The next root key, and the key of a new chain."""
+    """Return the next root key, and the key of a new chain."""
     derived = HKDF(SHA256(), 3 * KEY_BYTES, salt=root, info=_ROOT_INFO).derive(secret)
     return derived[:KEY_BYTES], derived[KEY_BYTES : 2 * KEY_BYTES]  # the rest is for header keys
 
 
 def chain_step(chain: bytes) -> tuple[bytes, bytes]:
-    """The next key of a chain, and a message key."""
+    """Return the next key of a chain, and a message key."""
     return hmac.digest(chain, b"\x0f", "sha256"), hmac.digest(chain, b"\x10", "sha256")
 
 
 def encrypt_message(message_key: bytes, plain: bytes, associated_data: bytes) -> bytes:
-    """Encrypt under a message key, which must be used once: iv, ciphertext and MAC."""
+    """Encrypt under a message key, which must be used once. Return iv, ciphertext and MAC."""
     cipher_key, mac_key, iv = _message_keys(message_key)
     encryptor = Cipher(AES(cipher_key), CTR(iv)).encryptor()
     body = iv + encryptor.update(plain) + encryptor.finalize()
@@ -83,7 +84,7 @@ def encrypt_message(message_key: bytes, plain: bytes, associated_data: bytes) ->
 
 
 def decrypt_message(message_key: bytes, sealed: bytes, associated_data: bytes) -> bytes:
-    """Decrypt.
+    """Decrypt under a message key.
 
     Raises:
         NotAuthentic: another key encrypted it, or it was changed.
@@ -106,22 +107,22 @@ def _message_keys(message_key: bytes) -> tuple[bytes, bytes, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class RatchetState:
-    """All of a session but its message keys, as it is stored."""
+    """Stored state of a session without its message keys."""
 
     root: bytes = field(repr=False)
     own: PrivateKey
     peer: PublicKey | None
-    """The other's ratchet key; None before the first message to an own bundle."""
+    """Ratchet key of the other side. None before the first message to an own bundle."""
     sending: bytes = field(repr=False)
     receiving: bytes = field(repr=False)
     sent: int = 0
     received: int = 0
     previous: int = 0
-    """Length of the sending chain before."""
+    """Length of the previous sending chain."""
 
 
 class Ratchet:
-    """One end of a session.
+    """Side of a session.
 
     Args:
         state: where it is.
@@ -148,7 +149,7 @@ class Ratchet:
         *,
         new_key: Callable[[], PrivateKey] = PrivateKey.generate,
     ) -> "Ratchet":
-        """The end that writes first, to a bundle."""
+        """Return the side that writes first, to a bundle."""
         own = new_key()
         root, chain = root_step(secret, own.shared_secret(pre_key))
         return cls(RatchetState(root, own, pre_key, chain, secret), new_key=new_key)
@@ -161,7 +162,7 @@ class Ratchet:
         *,
         new_key: Callable[[], PrivateKey] = PrivateKey.generate,
     ) -> "Ratchet":
-        """The end whose bundle was written to."""
+        """Return the side whose bundle was written to."""
         return cls(RatchetState(secret, pre_key, None, secret, secret), new_key=new_key)
 
     def encrypt(self, plain: bytes) -> tuple[RatchetHeader, bytes]:
@@ -173,8 +174,8 @@ class Ratchet:
         return header, encrypt_message(message_key, plain, header.associated_data)
 
     def decrypt(self, header: RatchetHeader, sealed: bytes) -> bytes:
-        """Decrypt a message. Its key is kept until `confirm`, so that a message that was decrypted
-        and not handled before a crash can be read again.
+        """Decrypt a message. Its key is kept until `confirm`. After a crash, a message that was
+        decrypted but not handled can be read again.
 
         Raises:
             RatchetError: it does not open; nothing has changed.
@@ -198,7 +199,7 @@ class Ratchet:
         return plain
 
     def confirm(self, key: bytes, n: int) -> None:
-        """Delete the key of a message that is handled: from now on nothing opens it."""
+        """Delete the key of a handled message, so that nothing opens it any more."""
         self.keys.pop((key, n), None)
 
     def _turned(self, state: RatchetState, key: bytes) -> RatchetState:

@@ -1,4 +1,4 @@
-"""Where ratchet sessions and group keys are kept: tables of names and values."""
+"""Store of ratchet sessions and group keys: tables of names and values."""
 
 import json
 from collections import OrderedDict
@@ -22,27 +22,27 @@ TABLES: Final = (
 
 
 class SessionStore(Protocol):
-    """Where sessions are kept: tables of keys and values."""
+    """Interface of a store for sessions: tables of keys and values."""
 
     def rows(self, table: str) -> Iterable[tuple[str, bytes]]:
-        """All rows of one of `TABLES`; called once."""
+        """Return all rows of one of `TABLES`. It is called once."""
 
     def put(self, table: str, key: str, value: bytes) -> None:
-        """Put or replace a row."""
+        """Insert or replace a row."""
 
     def delete(self, table: str, key: str) -> None:
-        """Delete a row, if it is there."""
+        """Delete a row, if it exists."""
 
 
 class DurableStore(SessionStore, Protocol):
-    """A store whose changes are on disk after `write`."""
+    """Store whose changes are on disk after `write`."""
 
     def write(self) -> None:
-        """Write what was put and deleted."""
+        """Write all inserted and deleted rows."""
 
 
 class MemorySessionStore:
-    """A store that ends with the process."""
+    """Store that ends with the process."""
 
     def __init__(self, tables: Iterable[str] = TABLES) -> None:
         self.tables: dict[str, dict[str, bytes]] = {name: {} for name in tables}
@@ -51,7 +51,7 @@ class MemorySessionStore:
         return list(self.tables[table].items())
 
     def put(self, table: str, key: str, value: bytes) -> None:
-        """Put or replace a row."""
+        """Insert or replace a row."""
         self.tables[table][key] = value
 
     def delete(self, table: str, key: str) -> None:
@@ -60,22 +60,23 @@ class MemorySessionStore:
 
 @dataclass(slots=True)
 class RatchetSession:
-    """A ratchet session with one device."""
+    """Ratchet session with one device."""
 
     bundle_id: bytes
     ratchet: Ratchet
     ephemeral: bytes
-    """Of the side that began."""
+    """Bundle and ephemeral key of the side that began."""
     is_confirmed: bool
-    """True if the other is known to have it; until then each message has what begins it."""
+    """True if the other side is known to have it. Until then each message carries the data that
+    begins it."""
     used: int
-    """Grows with each message that is received: the highest is written on."""
+    """Counter of received messages. The session with the highest counter is used for writing."""
     retired: list[bytes] = field(default_factory=list)
     last_ms: int = 0
-    """Time of the latest message that was read: what is older and does not open was here before."""
+    """Time of the latest message that was read. An older one that does not open was here before."""
 
     def encode(self) -> bytes:
-        """Return it as the store keeps it."""
+        """Return the stored form of the session."""
         state = self.ratchet.state
         document = {
             "bundle_id": self.bundle_id.hex(),
@@ -97,7 +98,7 @@ class RatchetSession:
     def decode(
         cls, value: bytes, keys: MessageKeys, new_key: Callable[[], PrivateKey]
     ) -> "RatchetSession":
-        """Read it from the store.
+        """Read a session from its stored form.
 
         Args:
             value: what `encode` returned.

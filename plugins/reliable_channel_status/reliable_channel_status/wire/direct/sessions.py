@@ -1,10 +1,10 @@
-"""The ratchet sessions of one device with the devices of others (54/WAKU2-X3DH-SESSIONS).
+"""Ratchet sessions of one device with the devices of others (54/WAKU2-X3DH-SESSIONS).
 
-A session belongs to a device of a peer, to the bundle that it began with, and to the installation
-id under which that peer knows this device. status-go keeps one session for each bundle and id, and
-never replaces it. A lost session, such as after a restored backup, therefore gets a new id for its
-peer. What changes is put into a store before `encrypt` and `decrypt` return; the caller makes the
-store durable before a message goes out. No I/O, no clock: the caller gives the time.
+A session belongs to a device of a peer and to the bundle that it began with. It also belongs to the
+installation id by which the peer knows this device. status-go keeps one session for each bundle and
+id, and never replaces it. After a lost session, such as after a restored backup, this device
+therefore uses a new id for that peer. Changes are put into a store before `encrypt` and `decrypt`
+return. The caller makes the store durable before it sends a message. There is no I/O and no clock.
 """
 
 import json
@@ -35,27 +35,28 @@ from .ratchet import (
 from .session_store import RatchetSession, SessionStore
 
 MAX_INSTALLATIONS: Final = 3
-"""Devices of a user that are written to, those seen last (status-go)."""
+"""Devices of a user that receive messages: those seen last (status-go)."""
 MAX_SESSIONS: Final = 20_000
-"""Sessions that are kept; then the oldest goes."""
+"""Maximum number of sessions. The oldest is evicted."""
 MAX_PER_DEVICE: Final = 4
 """Sessions with one device: one for each bundle that either side began with."""
 MAX_BUNDLES: Final = 20_000
-"""Pre-keys of others' devices that are kept."""
+"""Maximum number of pre-keys of others' devices."""
 MAX_RETIRED: Final = 16
-"""Replaced beginnings of a session that are known, so that a replay does not bring them back."""
+"""Remembered starts of replaced sessions, so that a replay does not restore them."""
 MAX_PRE_KEYS: Final = 64
-"""Own pre-keys that are kept, for messages that come late."""
+"""Own pre-keys that are kept, for late messages."""
 PRE_KEY_MS: Final = 24 * 3600 * 1000
-"""After which a new pre-key is published (`BundleRefreshInterval`)."""
+"""Age at which a new pre-key is published (`BundleRefreshInterval`)."""
 RENEWED_PRE_KEY_MS: Final = 3600 * 1000
-"""After which a lost session replaces the pre-key. Else strangers could use up `MAX_PRE_KEYS`."""
+"""Minimum age at which a lost session replaces the pre-key. Otherwise strangers could use up
+`MAX_PRE_KEYS`."""
 MAX_RENEWED: Final = 20_000
-"""Peers whose sessions were lost; then the oldest is known by the first id again."""
+"""Maximum number of peers with lost sessions. The oldest then gets the first id again."""
 
 
 class Sessions:
-    """The sessions of one device.
+    """Ratchet sessions of one device.
 
     Args:
         key: of the device's owner.
@@ -108,11 +109,11 @@ class Sessions:
     # -- bundles ----------------------------------------------------------------------------------
 
     def installation_ids(self, peer: PublicKey) -> Sequence[str]:
-        """Return the ids of this device for a peer: the current one, and the one before it."""
+        """Return the ids of this device for a peer: the present one, and the previous one."""
         return self._renewed.get(peer.compressed.hex()) or [self.installation_id]
 
     def bundle(self, now_ms: int, peer: PublicKey) -> Bundle:
-        """Return the own bundle, which goes with each direct message to a peer. Its pre-key is new
+        """Return the own bundle, which each direct message to a peer contains. Its pre-key is new
         once a day."""
         if not self._pre_keys or now_ms - self._pre_keys[-1][0] >= PRE_KEY_MS:
             self._make_pre_key(now_ms)
@@ -131,7 +132,7 @@ class Sessions:
             self._store.delete("direct_pre_keys", f"{made_ms}")
 
     def learn(self, raw: status_pb2.Bundle, sender: PublicKey) -> Refused | None:
-        """Keep a sender's bundle, unless a later one is here; others' bundles are ignored."""
+        """Keep a sender's bundle, unless a later one is here. Bundles of others are ignored."""
         try:
             bundle = read_bundle(raw)
         except ValueError as error:
@@ -154,8 +155,8 @@ class Sessions:
     # -- messages ---------------------------------------------------------------------------------
 
     def encrypt(self, plain: bytes, peer: PublicKey) -> dict[str, bytes]:
-        """A message for each device of a user, as encoded `EncryptedMessageProtocol`; empty while
-        no bundle of the user is known."""
+        """Return a message for each device of a user, as encoded `EncryptedMessageProtocol`. Empty
+        while no bundle of the user is known."""
         known = self._bundles.get(peer.compressed.hex(), {})
         latest = sorted(known.items(), key=lambda item: -item[1][1])[:MAX_INSTALLATIONS]
         written = {}
@@ -183,8 +184,8 @@ class Sessions:
         own: str,
         timestamp_ms: int,
     ) -> tuple[bytes, MessageKeyId] | Refused:
-        """Decrypt a message of a device of the sender to an own installation id; a refused one has
-        changed nothing, but a lost session is in `take_lost`."""
+        """Decrypt a message of a device of the sender to an own installation id. A refused one
+        changes nothing, except that a lost session is in `take_lost`."""
         head = message.dr_header
         if max(len(device), len(head.id)) > MAX_ID_LENGTH:
             detail = f"a device or bundle of more than {MAX_ID_LENGTH} letters"
@@ -223,14 +224,14 @@ class Sessions:
         return plain, MessageKeyId(session_id, header.key, header.n)
 
     def confirm(self, key_id: MessageKeyId) -> None:
-        """Delete the key of a message that is handled."""
+        """Delete the key of a handled message."""
         if key_id.session_id in self._raw:
             self._session(key_id.session_id).ratchet.confirm(key_id.key, key_id.n)
             name = f"{key_id.session_id} {key_id.key.hex()} {key_id.n}"
             self._store.delete("direct_message_keys", name)
 
     def lost(self, peer: PublicKey, own: str | None = None) -> None:
-        """Take note that a device of a user writes in a session that is not here.
+        """Note that a device of a user writes in a session that is not here.
 
         Args:
             peer: the user.
@@ -240,13 +241,13 @@ class Sessions:
         self._lost[peer] = is_current or self._lost.get(peer, False)
 
     def take_lost(self) -> dict[PublicKey, bool]:
-        """Return the users to write to now, if it is an empty message, since they write in sessions
-        that are not here; True for those that need `renew` before."""
+        """Return the users that need a message now, perhaps an empty one, because they write in
+        sessions that are not here. The value is True for those that first need `renew`."""
         lost, self._lost = self._lost, {}
         return lost
 
     def renew(self, peer: PublicKey, now_ms: int) -> None:
-        """Begin anew with a user: under another installation id, with a pre-key of this hour."""
+        """Start over with a user: under another installation id, with a pre-key of this hour."""
         name = peer.compressed.hex()
         self._renewed[name] = [self._new_id(), *self.installation_ids(peer)][:2]
         self._renewed.move_to_end(name)
