@@ -119,7 +119,9 @@ def remembered(core: SdsProtocol) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("profile", [SPEC, NIM], ids=lambda profile: profile.name)
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 15))]
+)
 def test_restarts_at_any_time_break_no_promise(seed: int, profile: WireProfile) -> None:
     names = ["alice", "bob", "carol"]
     random = Random(seed)

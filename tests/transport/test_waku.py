@@ -390,6 +390,7 @@ async def test_a_node_that_is_away_is_an_error_that_may_pass(
 
 
 @every_way
+@pytest.mark.parametrize("mode", [None], indirect=True)  # the answers are not a node's
 @pytest.mark.parametrize(
     ("status", "body"),
     [

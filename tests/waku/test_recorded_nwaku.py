@@ -71,6 +71,7 @@ def test_most_recordings_are_replayed_to_the_letter() -> None:
     assert sum(exact for _, _, exact in REPLAYED) >= 195
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # `test_session.py` has both loops
 @pytest.mark.parametrize(
     ("recording", "call", "exact"), REPLAYED, ids=[r.name for r, _, _ in REPLAYED]
 )

@@ -181,6 +181,6 @@ async def test_not_everything_is_json(http: httpx.AsyncClient, body: str) -> Non
 @pytest.mark.parametrize("part", ["/*", '\\"', '"', "//", ",", ", ", "*/", "+"])
 async def test_reading_it_costs_no_more_than_its_length(http: httpx.AsyncClient, part: str) -> None:
     """Where the cost grows with the square of it, this does not end."""
-    body = '["' + part * (900_000 // len(part))
+    body = '["' + part * (200_000 // len(part))
     answer = await http.post("/relay/v1/auto/subscriptions", content=body, headers=JSON)
     assert answer.status_code == 400

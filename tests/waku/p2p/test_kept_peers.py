@@ -66,7 +66,7 @@ async def test_a_leaf_finds_peers_in_a_list_and_keeps_as_many_as_a_mesh_wants() 
         events: list[ClientEvent] = []
         async with leaf(tree, resolver=zone, on_event=events.append) as alice:
             await until(lambda: connected(alice) == WANTED)
-            await anyio.sleep(320)
+            await anyio.sleep(80)
             assert connected(alice) == WANTED
             assert not [event for event in events if isinstance(event, PeerLost)]
             async with reading(next(one for one in found if connected(one))) as read:

@@ -135,7 +135,7 @@ async def test_another_cluster_is_named_and_left_alone() -> None:
     events: list[ClientEvent] = []
     async with leaf(listen=[HERE], cluster_id=43) as other:
         async with leaf(*other.addresses, on_event=events.append):
-            await anyio.sleep(300)
+            await anyio.sleep(60)
     (lost,) = events
     assert isinstance(lost, PeerLost) and "is in cluster 43, not 42" in lost.reason
 

@@ -7,8 +7,14 @@ from reliable_channel_conformance.model.checker import check
 
 from .found import broken_by, numbers
 
+LARGE = {"two writers, one reader, three messages"}
+"""Models of many states, for `make test-slow`."""
 
-@pytest.mark.parametrize("name", SOUND)
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name for name in SOUND],
+)
 def test_every_promise_holds_in_all_states(name: str) -> None:
     report = check(SOUND[name])
     assert report.broken is None

@@ -70,7 +70,7 @@ from status_tests.world import (
 from waku import WakuMessage, message_hash
 from waku.node import NodeOptions
 
-SEEDS = (1, 2)
+SEEDS = (1, pytest.param(2, marks=pytest.mark.slow))
 SHARD = "/waku/2/rs/16/32"
 SAID = 12
 
@@ -95,7 +95,7 @@ def two(reliability: Any, **values: Any) -> list[Member]:
 def test_sds_loses_nothing_where_plain_chat_loses_much(seed: int, tmp_path: Path) -> None:
     plain, sds = two("plain"), two("sds", journals=tmp_path)
     for members in (plain, sds):
-        converse(members, seed=seed, minutes=25, store=False)
+        converse(members, seed=seed, minutes=18, store=False)
     assert len(missed(plain)) > 3
     assert missed(sds) == []
     assert [len(member.heard) for member in sds] == [SAID, SAID]  # each once
@@ -136,7 +136,7 @@ def test_a_store_that_cannot_be_asked_by_hash_is_asked_by_time(hash_queries: Any
 @pytest.mark.parametrize("reliability", ["plain", "sds"])
 def test_members_lose_nothing_with_such_a_store(reliability: str, hash_queries: Any) -> None:
     members = two(reliability)
-    converse(members, seed=1, minutes=25, store=True, hash_queries=hash_queries)
+    converse(members, seed=1, minutes=15, store=True, hash_queries=hash_queries)
     assert missed(members) == []
     assert [len(member.heard) for member in members] == [SAID, SAID]  # each once
 
