@@ -20,7 +20,7 @@ LOCALES: Final = {
 FORKED: Final = """
 import os, runpy, sys
 from itertools import groupby
-import reliable_channel.channel, typer.main
+import reliable_channel.channel, reliable_channel.cli.send, reliable_channel.cli.doctor.nodes
 words, codes = sys.argv[1:], []
 for is_next, command in groupby(words, lambda word: word == "+"):
     if is_next:

@@ -81,8 +81,8 @@ async def test_looks_of_idle_topics_are_few(virtual_time: None) -> None:
         await opened(stack, it, node, TOPICS)
         await anyio.sleep(20)
         it.forget()
-        await anyio.sleep(60)
-        assert it.asked("GET", "/relay/v1/") <= 60 * IDLE_LOOKS_PER_S + len(TOPICS)
+        await anyio.sleep(30)
+        assert it.asked("GET", "/relay/v1/") <= 30 * IDLE_LOOKS_PER_S + len(TOPICS)
         assert it.asked("POST", "") == it.asked("DELETE", "") == 0
 
 

@@ -24,16 +24,24 @@ def _run(command: str, folder: Path, silence_s: float = 3_600) -> Outcome:
     return anyio.run(one)
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ends a peer at once that does not stop by itself."""
+    monkeypatch.setattr(peer, "STOPPING_S", 0.01)
+
+
 def _python(program: str) -> str:
     return shlex.join([sys.executable, "-c", program])
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_peer_that_is_never_ready_is_not_waited_for_forever(tmp_path: Path) -> None:
     outcome = _run(_python("import sys; sys.stdin.read()"), tmp_path, 0.01)
     assert outcome.result is Result.NOT_RUN
     assert outcome.seen.startswith("peer did not emit 'ready' in 0.01 s")
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_question_without_an_answer_is_not_waited_for_forever() -> None:
     async def asked() -> None:
         program = 'import sys; print(\'{"event": "ready"}\', flush=True); sys.stdin.read()'

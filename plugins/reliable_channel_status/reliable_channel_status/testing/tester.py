@@ -45,6 +45,7 @@ from .virtual_time import VirtualTimeLoop, ended, over
 
 START_MS: Final = 1_700_000_000_000
 IDLE_S: Final = 60.0
+"""Shortest time between two looks without a publication."""
 FOR_EVER_S: Final = 1e9
 CHANNEL: Final = "00000000-0000-4000-8000-000000000001"
 """Chat in which users write if the bot is in all channels."""
@@ -360,11 +361,12 @@ class BotTester:
             )
 
     async def _pause(self, seconds: float) -> None:
-        """Look again after the next publication; before that there is nothing to see."""
+        """Look again after the next publication, or when Store is due; before that there is
+        nothing to see."""
         if self._others:
             await anyio.sleep(seconds)
             return
-        with anyio.move_on_after(IDLE_S):
+        with anyio.move_on_after(max(IDLE_S, self.bot.options.confirm_ms / 1000)):
             await self._news.wait()
         self._news.clear()
 
