@@ -6,6 +6,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 import anyio
+from anyio.abc import TaskGroup
 
 from ..engine.outbox import FRESH_NS, Item
 from ..sds.events import OutgoingKind
@@ -19,7 +20,7 @@ CONCURRENCY: Final = 4
 
 
 class Publisher:
-    """Publishes; `run` is for as many tasks as there may be messages on their way at a time."""
+    """Publishes in one task at first, and in up to `CONCURRENCY` tasks as it needs them."""
 
     def __init__(
         self,
@@ -37,12 +38,15 @@ class Publisher:
         self._stages = stages
         self._wall_ns = wall_ns
         self._budget_file = budget_file
+        self._running = 1
         self._attempted: WeakKeyDictionary[Item, Envelope] = WeakKeyDictionary()
 
-    async def run(self) -> None:
+    async def run(self, tasks: TaskGroup) -> None:
+        """Publish for ever; further tasks start in `tasks`."""
         backoff = self._wiring.backoff()
         while True:
             item = await self._next()
+            self._wake_another(tasks)
             envelope: Envelope | None = None
             try:
                 envelope = await self._envelope(item)
@@ -55,7 +59,7 @@ class Publisher:
                     continue
                 self._health.failed("send", str(error))
                 self._engine.counters.publish_failures += 1
-                self._keep(item, envelope)
+                self._keep(item, envelope, tasks)
                 await anyio.sleep(backoff.next_s())
             except BaseException:
                 self._engine.outbox.put_back(item)  # cancelled: it may not have gone out
@@ -73,8 +77,6 @@ class Publisher:
             if not len(outbox):
                 driver.drained.notify()
             await self._more()
-        if outbox.queued:
-            driver.to_send.notify_one()
         if engine.limit is not None:
             try:
                 await self._save_budget()
@@ -82,6 +84,15 @@ class Publisher:
                 engine.outbox.put_back(item)
                 raise
         return item
+
+    def _wake_another(self, tasks: TaskGroup) -> None:
+        """See that there is a task for what waits, or comes meanwhile."""
+        to_send = self._driver.to_send
+        if not to_send.waiting and self._running < CONCURRENCY:
+            self._running += 1
+            tasks.start_soon(self.run, tasks, name="reliable_channel.publisher")
+        elif self._engine.outbox.queued:
+            to_send.notify_one()
 
     async def _more(self) -> None:
         """Wait for another message, or for the next epoch."""
@@ -109,12 +120,12 @@ class Publisher:
         self._engine.outbox.done()
         self._driver.refused(item.outgoing, reason)
 
-    def _keep(self, item: Item, envelope: Envelope | None) -> None:
+    def _keep(self, item: Item, envelope: Envelope | None, tasks: TaskGroup) -> None:
         """See that a message that the node did not take goes again, where it is to."""
         if self._engine.failed(item, self._driver.now_ms()):
             if envelope is not None and item.outgoing.kind is not OutgoingKind.SYNC:
                 self._attempted[item] = envelope
-            self._driver.to_send.notify_one()
+            self._wake_another(tasks)
 
     async def _envelope(self, item: Item) -> Envelope:
         attempted = self._attempted.pop(item, None) if self._attempted else None
