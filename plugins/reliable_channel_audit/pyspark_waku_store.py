@@ -9,8 +9,8 @@ __all__ = ["DefaultSource"]
 
 
 class DefaultSource(StoreSource):
-    """The format in sessions that this package did not make."""
+    """Format for sessions that this package did not make."""
 
     def reader(self, schema: StructType) -> Unpushed:
-        """What is stored now."""
+        """Return the reader of the stored messages."""
         return Unpushed(super().reader(schema))

@@ -1,4 +1,4 @@
-"""The causal DAG of some messages as a picture: a lane a sender, in log order."""
+"""Picture of some messages' causal DAG: a lane for each sender, in log order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .lines import time_text
 from .plots import COLOURS
 
 MAX_DRAWN: Final = 60
-"""Messages in a picture; of more than that it would show nothing."""
+"""Maximum number of messages in a picture. More would show nothing."""
 _STEP, _LANE, _TOP, _RADIUS = 22, 46, 26, 5
 _LETTER: Final = 7
 _MAX_LETTERS: Final = 24
@@ -20,10 +20,10 @@ _TICK: Final = 10
 
 
 def draw_dag(said: Sequence[Said]) -> str:
-    """An SVG of messages in log order, with the references that no other one implies.
+    """Return an SVG of messages in log order, with the references that no other one implies.
 
-    References have the colour of the message that refers. A dashed stub goes to what is not shown,
-    a ring is around a message without a shown reference to it.
+    A reference has the colour of the referring message. A dashed stub is a reference to a message
+    that is not shown. A ring marks a message without a shown reference to it.
     """
     order = [each.message_id for each in said]
     references = {each.message_id: set(each.references) for each in said}
