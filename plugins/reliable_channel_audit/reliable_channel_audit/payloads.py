@@ -1,8 +1,7 @@
-"""What applications sent, put together from the messages that carry its segments (LIP 243).
+"""Payloads of applications, joined from the messages with their segments (LIP 243).
 
-Messages are brought together by their payload's hash and sorted, in one exchange, and each
-partition is read in that order: what is kept in memory is one payload, and no task is begun for
-each of the many that are one message long.
+One exchange groups messages by the hash of their payload and sorts them. Each partition is read in
+that order, so memory holds one payload. The many payloads of one message cost no separate task.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .schemas import BYTES, PAYLOAD
 from .sources.batches import arrow_schema, batches, rows_of
 
 MAX_NAMED: Final = 10
-"""Missing segments that an error lists by number."""
+"""Maximum number of missing segments that an error lists by number."""
 _WHERE: Final = ("channel_id", "sender_id", "payload_hash")
 _WHAT: Final = ("lamport_timestamp", "message_id", "content")
 _CONTENT: Final = "content"
@@ -41,10 +40,11 @@ Row = tuple[Any, ...]
 
 
 def payloads(messages: DataFrame, limits: ReassemblyLimits | None = None) -> DataFrame:
-    """The payloads in a table with a column `message` (`decoded`), each once however often its
-    messages are there: of both segment layouts, and without any. Parity segments are passed over.
+    """Return the payloads in a table with a column `message` (`decoded`), each once. They may use
+    either segment layout, or no segments. Parity segments are skipped.
 
-    `limits` are those of a participant: what it would not take is a row that says so.
+    `limits` are those of a participant. A payload that it would refuse becomes a row with the
+    reason.
     """
     allowed = limits or ReassemblyLimits()
 
@@ -75,8 +75,8 @@ def payloads(messages: DataFrame, limits: ReassemblyLimits | None = None) -> Dat
 
 
 def with_payload_hash(pieces: DataFrame) -> DataFrame:
-    """A DataFrame with one more column, `payload_hash`: of which payload `content` is a segment, or
-    null."""
+    """Return a DataFrame with one more column, `payload_hash`: the payload of which `content` is a
+    segment, or null."""
 
     def hashed(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in given:
@@ -95,8 +95,8 @@ def join(
     messages: Iterable[tuple[int, str, bytes]],
     limits: ReassemblyLimits,
 ) -> Iterator[Row]:
-    """The payloads, as rows of `PAYLOAD`, that the messages of one payload hash make: timestamp, id
-    and content of each, in log order."""
+    """Return the payloads, as rows of `PAYLOAD`, from the messages of one payload hash: timestamp,
+    id and content of each, in log order."""
     reassembler = Reassembler(limits)
     whose = channel_id, sender_id
     for (lamport_timestamp, message_id, content), _copies in groupby(messages):

@@ -1,4 +1,4 @@
-"""The report: one page that stands by itself, and the same as JSON and Parquet."""
+"""Report: one page without other files, and the same data as JSON and Parquet."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .verdict import Rate, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A table of the report."""
+    """Table of the report."""
 
     name: str
     title: str
@@ -42,13 +42,13 @@ class Figure:
 
 
 WIDE_INCHES: Final = (10.0, 2.4)
-"""Size of a panel that fills the page with letters of the size of its text."""
+"""Size of a panel that fills the page, with letters of the size of the page's text."""
 LEADING: Final = (
     Figure("delivery_by_way", "How messages came", figures.by_way),
     Figure("repair", "Losses that were repaired", figures.repair_efficiency),
     Figure("acknowledgements", "Acknowledgements", figures.acknowledgement_latency),
 )
-"""Before the promises, after delivery rates: what an operator asks first."""
+"""Sections before the promises and after delivery rates: the first questions of an operator."""
 FIGURES: Final = (
     Figure("overhead", "Overhead", figures.overhead),
     Figure("clocks", "Clocks", figures.clocks),
@@ -65,9 +65,9 @@ def write_report(
     settle_ms: int | None = None,
     window_ms: tuple[int, int] | None = None,
 ) -> Path:
-    """Write `index.html`, `report.json` and a Parquet file a table; return the page's path.
+    """Write `index.html`, `report.json` and a Parquet file for each table. Return the page's path.
 
-    Of the journals in `paths` the options are shown. With `window_ms` the causal DAG is read from
+    The options of the journals in `paths` are shown. With `window_ms` the causal DAG is read from
     them, with a picture of the last messages between these times.
 
     Raises:

@@ -1,5 +1,5 @@
-"""The tables of the formats of `spark.read`, and of what is made of them. Ids are text, hashes 32
-bytes, times milliseconds since 1970 by the clock of the participant in whose journal they stand."""
+"""Tables of the `spark.read` formats and of their results. Ids are text, hashes 32 bytes, and times
+milliseconds since 1970 by the clock of the journal's participant."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ JOURNAL: Final = _table(
     payload=BYTES,
     record=TEXT,
 )
-"""A line of a journal (`lines.Line`). `life` is null in a stream, which begins anywhere."""
+"""Line of a journal (`lines.Line`). `life` is null in a stream, which may begin anywhere."""
 
 MESSAGE: Final = _table(
     dialect=TEXT,
@@ -64,7 +64,7 @@ MESSAGE: Final = _table(
     bloom_filter=BYTES,
     error=TEXT,
 )
-"""An SDS message, decoded; of what is none, `error` says why and all else is null."""
+"""Decoded SDS message. For other data, `error` has the reason and all other columns are null."""
 
 PAYLOAD: Final = _table(
     channel_id=TEXT,
@@ -77,9 +77,9 @@ PAYLOAD: Final = _table(
     payload=BYTES,
     error=TEXT,
 )
-"""What an application sent, in one message or several, in log order; the timestamp is the last
-one's. Of what is not whole, `error` says why and `payload` is null; `payload_hash` is null of what
-was sent without segmentation."""
+"""Payload of an application, in one message or several, in log order. The timestamp is that of the
+last one. For an incomplete payload, `error` has the reason and `payload` is null. Without
+segmentation, `payload_hash` is null."""
 
 STORED: Final = _table(
     message_hash=BYTES,
@@ -89,4 +89,4 @@ STORED: Final = _table(
     payload=BYTES,
     meta=BYTES,
 )
-"""A Waku message in Store."""
+"""Waku message in Store."""

@@ -1,4 +1,4 @@
-"""Stored messages from tables that others wrote: archives as Parquet files, and all else that Spark
+"""Stored messages from tables of other programs: Parquet archives, and everything else that Spark
 reads."""
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from .schemas import STORED
 
 
 def stored(frame: DataFrame) -> DataFrame:
-    """The table `schemas.STORED` out of one that has its columns, in any order and among others.
+    """Return the table `schemas.STORED` from one that has its columns, in any order and among
+    others.
 
-    What Spark took for numbers in the names of directories (`content_topic=1`) is text again.
+    Directory names that Spark read as numbers (`content_topic=1`) become text again.
 
     Raises:
         ValueError: columns that are missing, or of another type.
@@ -35,7 +36,8 @@ def stored(frame: DataFrame) -> DataFrame:
 
 
 def by_day(frame: DataFrame) -> DataFrame:
-    """Stored messages with a column `day` (UTC, by their timestamps), to partition files by."""
+    """Return stored messages with a column `day` (UTC, by their timestamps), for partitioning
+    files."""
     return frame.withColumn("day", F.to_date(F.timestamp_micros(F.expr("timestamp_ns div 1000"))))
 
 

@@ -1,4 +1,4 @@
-"""Where the pipeline's data come from, as formats of `spark.read`."""
+"""Sources of the pipeline's data, as formats of `spark.read`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the formats known to a session."""
+    """Register the formats in a session."""
     from .archive import ArchiveSource
     from .journals import JournalSource
     from .store import StoreSource

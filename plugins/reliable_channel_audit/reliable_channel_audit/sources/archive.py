@@ -21,7 +21,7 @@ class Span(InputPartition):
 
 
 class ArchiveReader(DataSourceReader):
-    """Reads by ranges of time."""
+    """Reader by time ranges."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType = STORED) -> None:
         address = options.get("database", "")
@@ -37,12 +37,12 @@ class ArchiveReader(DataSourceReader):
         chosen(schema)
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Let the database check what it can."""
+        """Push down the conditions that the database can check."""
         self._wanted, left = pushed(self._wanted, filters)
         return left
 
     def partitions(self) -> list[Span]:
-        """Ranges of equal length from the first message wanted to the last."""
+        """Return ranges of equal length from the first wanted message to the last."""
         bounds = self._database.bounds()
         if bounds is None:
             return []
@@ -57,13 +57,14 @@ class ArchiveReader(DataSourceReader):
         ]
 
     def read(self, partition: Span) -> Iterator[pa.RecordBatch]:
-        """The messages of a range."""
+        """Yield the messages of a range."""
         rows = (row for some in self._database.rows(partition.wanted) for row in some)
         return columns_of(rows, self._schema)
 
 
 class ArchiveSource(DataSource):
-    """`spark.read.format("waku-archive").option("database", "store.sqlite3").load()`."""
+    """Data source of `spark.read.format("waku-archive").option("database",
+    "store.sqlite3").load()`."""
 
     @classmethod
     def name(cls) -> str:

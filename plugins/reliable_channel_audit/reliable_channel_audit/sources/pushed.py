@@ -1,4 +1,4 @@
-"""What Spark's conditions and columns leave to a Store or a database."""
+"""Conditions and columns of Spark that a Store or a database can handle."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ S = TypeVar("S", bound=Selection)
 
 
 def narrowed(wanted: S, condition: Filter) -> S | None:
-    """The same with a condition that a Store can check, or None where it cannot."""
+    """Return the selection with a further condition, or None if a Store cannot check it."""
     match condition:
         case GreaterThan(("timestamp_ns",), int(value)):
             return replace(wanted, start_ns=max(wanted.start_ns, value + 1))
@@ -48,7 +48,8 @@ def narrowed(wanted: S, condition: Filter) -> S | None:
 
 
 def pushed(wanted: S, filters: Iterable[Filter]) -> tuple[S, list[Filter]]:
-    """The same with all conditions that a Store can check, and those that are left to Spark."""
+    """Return the selection with all conditions that a Store can check, and the conditions for
+    Spark."""
     left = []
     for condition in filters:
         found = narrowed(wanted, condition)
@@ -60,7 +61,7 @@ def pushed(wanted: S, filters: Iterable[Filter]) -> tuple[S, list[Filter]]:
 
 
 def chosen(schema: StructType) -> list[int]:
-    """The places in `STORED` of the columns that `.schema(…)` asks for.
+    """Return the places in `STORED` of the columns of `.schema(…)`.
 
     Raises:
         ValueError: a column that is not there, or of another type.
@@ -74,7 +75,7 @@ def chosen(schema: StructType) -> list[int]:
 
 
 def columns_of(rows: Iterable[Sequence[Any]], schema: StructType) -> Iterator[pa.RecordBatch]:
-    """Rows of `STORED` as batches with the columns of a schema."""
+    """Return rows of `STORED` as batches with the columns of a schema."""
     places = chosen(schema)
     weighed = [n for n, name in enumerate(schema.names) if name == "payload"]
     picked = (tuple(row[place] for place in places) for row in rows)
@@ -82,10 +83,10 @@ def columns_of(rows: Iterable[Sequence[Any]], schema: StructType) -> Iterator[pa
 
 
 class Unpushed(DataSourceReader):
-    """A reader that takes no conditions: Spark checks them itself.
+    """Reader without conditions: Spark checks them itself.
 
-    A session refuses readers that take some unless `spark.sql.python.filterPushdown.enabled` is
-    true, and it is not by default; `session` of this package sets it.
+    A session refuses readers with conditions unless `spark.sql.python.filterPushdown.enabled` is
+    true, which is not the default. `session` of this package sets it.
     """
 
     def __init__(self, reader: DataSourceReader) -> None:

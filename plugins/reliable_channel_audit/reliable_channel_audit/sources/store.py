@@ -1,9 +1,9 @@
-"""`waku-store`: what a node's Store has, over its REST API, by ranges of time.
+"""`waku-store`: the content of a node's Store, over its REST API, by time ranges.
 
-Ranges do not overlap, and a message has one timestamp, which its hash covers: a reader of all
-ranges has each message once, even where a node gives more than it was asked for. Read twice, a
-range gives the same messages as long as nothing older is stored: what is stored later than `lag_ms`
-after its timestamp is missed by a stream, which has gone on by then.
+Ranges do not overlap, and the hash of a message covers its only timestamp. A reader of all ranges
+therefore has each message once, even if a node returns more than requested. A range that is read
+again gives the same messages, unless older ones are stored meanwhile. A stream misses messages that
+are stored later than `lag_ms` after their timestamp.
 """
 
 from __future__ import annotations
@@ -36,20 +36,22 @@ from .options import whole
 from .pushed import chosen, columns_of, pushed
 
 PAGE_SIZE: Final = 100
-"""The most that a node answers at once."""
+"""Maximum number of messages that a node returns at once."""
 MAX_PAGES: Final = 1_000_000
-"""Of a range: a node that never comes to an end is given up after 100 million messages."""
+"""Maximum number of pages of a range. An endless answer ends after 100 million messages."""
 LAG_MS: Final = 60_000
-"""Nodes refuse what is stamped more than 20 s off, and hear from each other some time later."""
+"""Margin for messages that are stored late. Nodes refuse timestamps that are more than 20 s off,
+and hear from each other some time later."""
 
 
 class StoreUnreadable(ReliableChannelError):
-    """A node does not give what is in its Store; what was read of the range so far is left out."""
+    """A node does not return the content of its Store. The messages of the range so far are left
+    out."""
 
 
 @dataclass(frozen=True)
 class Wanted(Selection):
-    """What to ask a node for."""
+    """Query to a node."""
 
     node: str = ""
     partitions: int = 4
@@ -58,7 +60,7 @@ class Wanted(Selection):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Wanted:
-        """What the options of a reader say.
+        """Return the query that the options of a reader describe.
 
         Raises:
             ValueError: no node, or a number that is none.
@@ -79,8 +81,8 @@ class Wanted(Selection):
         )
 
     def split(self, oldest_ns: int, now_ns: int) -> list[Range]:
-        """Ranges of equal length between two times; the first one since whenever, the last one
-        until whenever."""
+        """Return ranges of equal length between two times. The first begins at any time, the last
+        ends at any time."""
         if self.start_ns > self.end_ns:
             return []
         first_ns = min(max(FIRST_NS, self.start_ns, oldest_ns), self.end_ns)
@@ -95,8 +97,9 @@ class Wanted(Selection):
         ]
 
     def includes(self, entry: StoreEntry) -> bool:
-        """Return True if a node was asked for this; another range has what is sent at another time.
-        What has no timestamp is where the node has it."""
+        """Return True if the message belongs to the query of a node. Another range has messages of
+        another time. A message without a timestamp belongs to the range in which the node returns
+        it."""
         message = entry.message
         return (
             message is not None
@@ -112,7 +115,7 @@ class Range(InputPartition):
 
 
 class StoreReader(DataSourceReader):
-    """Reads what is stored now."""
+    """Reader of the present messages."""
 
     def __init__(self, wanted: Wanted, schema: StructType = STORED) -> None:
         self._wanted = wanted
@@ -120,21 +123,21 @@ class StoreReader(DataSourceReader):
         chosen(schema)
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Let the node check what it can."""
+        """Push down the conditions that the node can check."""
         self._wanted, left = pushed(self._wanted, filters)
         return left
 
     def partitions(self) -> list[Range]:
-        """The ranges, of equal length from the oldest stored message on."""
+        """Return ranges of equal length from the oldest stored message on."""
         return _ranges(self._wanted, time_ns())
 
     def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
-        """The messages of a range, each once."""
+        """Yield the messages of a range, each once."""
         return columns_of(_stored(partition.wanted), self._schema)
 
 
 class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what was stored since, up to `lag_ms` ago."""
+    """Reader of new messages, up to `lag_ms` ago."""
 
     def __init__(self, wanted: Wanted, schema: StructType = STORED) -> None:
         self._wanted = wanted
@@ -145,12 +148,12 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"next_ns": self._wanted.start_ns}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Stop at what is there now."""
+        """Stop at the present end of the Store."""
         self._target_ns = self._settled_ns()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The first time that may still change, or is `batch_ms` after the next message; where
-        there is none, none either, so that no batch is empty."""
+        """Return the first time that may still change, or `batch_ms` after the next message if that
+        is earlier. Without a message, the end does not move, so no batch is empty."""
         settled_ns = self._settled_ns() if self._target_ns is None else self._target_ns
         waiting = replace(self._wanted, start_ns=start["next_ns"], end_ns=settled_ns - 1)
         if waiting.start_ns > waiting.end_ns or (oldest_ns := _oldest_ns(waiting)) is None:
@@ -160,26 +163,27 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"next_ns": settled_ns}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Range]:
-        """The ranges between two offsets."""
+        """Return the ranges between two offsets."""
         end_ns = end["next_ns"] - 1
         return _ranges(replace(self._wanted, start_ns=start["next_ns"], end_ns=end_ns), end_ns)
 
     def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
-        """The messages of a range, each once."""
+        """Yield the messages of a range, each once."""
         return StoreReader(partition.wanted, self._schema).read(partition)
 
     def commit(self, end: dict[str, int]) -> None:
-        """Nothing to let go: Store keeps what it has."""
+        """Do nothing, because Store keeps its messages."""
 
     def stop(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because no connection is open."""
 
     def _settled_ns(self) -> int:
         return min(self._wanted.end_ns + 1, time_ns() - self._wanted.lag_ms * 1_000_000)
 
 
 class StoreSource(DataSource):
-    """`spark.read.format("waku-store").option("node", "http://127.0.0.1:8645").load()`."""
+    """Data source of `spark.read.format("waku-store").option("node",
+    "http://127.0.0.1:8645").load()`."""
 
     @classmethod
     def name(cls) -> str:
@@ -192,7 +196,7 @@ class StoreSource(DataSource):
         return StoreReader(Wanted.of(self.options), schema)
 
     def streamReader(self, schema: StructType) -> StoreStreamReader:
-        """What is stored from now on, and before."""
+        """Return the reader of earlier and later messages."""
         return StoreStreamReader(Wanted.of(self.options), schema)
 
 
