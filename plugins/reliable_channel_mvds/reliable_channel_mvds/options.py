@@ -35,9 +35,7 @@ class Limits:
     payload_bytes: Annotated[
         int,
         Bound(MIN_PAYLOAD_BYTES),
-        Doc(
-            "A longer payload is not sent: what is left goes an epoch later. Waku carries 150 KiB."
-        ),
+        Doc("A longer payload is not sent. Its rest is sent an epoch later. Waku carries 150 KiB."),
     ] = 100_000
     received_payload_bytes: Annotated[
         int, Bound(1), Doc("A longer payload is refused undecoded.")
