@@ -31,8 +31,7 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Webhook:
-    """Poster of reports in order. Each is posted until it is accepted, with an `id` that identifies
-    repetitions."""
+    """Posts reports in order, each until it is taken: at least once, with an `id` to know it by."""
 
     def __init__(self, url: str, reports: Reports, client: httpx.AsyncClient) -> None:
         self._url, self._reports, self._client = url, reports, client
