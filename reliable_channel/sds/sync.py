@@ -186,7 +186,7 @@ class SyncTimer:
             self._plan(min(due_ms, self.due_ms or due_ms))
 
     def _idle_factor(self, schedule: SyncSchedule) -> int:
-        """Return the factor of the wait. The rule of js-waku has no patience, and keeps its wait."""
+        """Return the factor of the wait; js-waku's rule, without patience, keeps its wait."""
         idle = max(0, self._syncs - IDLE_AFTER) if schedule.patience else 0
         return min(1 << idle, LONGEST)
 

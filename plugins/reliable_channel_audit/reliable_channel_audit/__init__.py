@@ -1,5 +1,5 @@
-"""What really happened in a channel, from the journals of its participants.
+"""Audit of a channel, from the journals of its participants.
 
-`check` needs nothing but this package; the rest runs on Spark (`pip install
-reliable-channel-audit[spark]`). See docs/pipeline.md.
+`check` needs only this package. The rest runs on Spark (`pip install
+reliable-channel-audit[spark]`, docs/pipeline.md).
 """

@@ -1,7 +1,8 @@
-"""Stored messages kept as files, each once: Parquet by day and content topic, or a Delta table.
+"""Archive of stored messages as files, each once: Parquet by day and content topic, or a Delta
+table.
 
-A run adds what is not there yet, by message hash, so that it may be repeated, may overlap with the
-last one, and may go on after it was killed. One writer at a time.
+A run adds messages that are missing, by message hash. It may be repeated, overlap with the last
+one, or continue after it was killed. Only one run may write at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .databases import Row
 FORMATS: Final = ("parquet", "delta")
 _NS: Final = 1_000_000_000
 MAX_NAME: Final = 200
-"""Length of a quoted content topic in a path; a file system takes 255 bytes a name."""
+"""Maximum length of an encoded content topic in a path. File systems allow 255 bytes for a name."""
 SCHEMA: Final = pa.schema(
     [
         pa.field("message_hash", pa.binary(), nullable=False),
@@ -41,12 +42,12 @@ SCHEMA: Final = pa.schema(
 
 class Archive(Protocol):
     def add(self, rows: Sequence[Row]) -> int:
-        """Keep those that are not there yet; returns how many."""
+        """Add messages that are missing. Return their number."""
         ...
 
 
 class ParquetArchive:
-    """A directory with a file for what each run adds: `day=2026-11-23/content_topic=…/*.parquet`.
+    """Directory with a file for each run's additions: `day=2026-11-23/content_topic=…/*.parquet`.
 
     Any reader of Hive partitions reads it. A content topic longer than
     `MAX_NAME` is kept as `sha256-` and its hash.
@@ -58,7 +59,7 @@ class ParquetArchive:
         """The hashes in each folder that the last rows were for."""
 
     def add(self, rows: Sequence[Row]) -> int:
-        """Keep those that are not there yet."""
+        """Add messages that are missing."""
         parts: dict[Path, dict[bytes, Row]] = defaultdict(dict)
         for row in rows:
             parts[self._folder(row)][row[0]] = row
@@ -91,7 +92,7 @@ class ParquetArchive:
 
 
 class DeltaArchive:
-    """A Delta table, partitioned by day, that other programs may read meanwhile."""
+    """Delta table, partitioned by day, which other programs may read meanwhile."""
 
     def __init__(self, directory: Path) -> None:
         import deltalake  # noqa: F401 - what is missing is said before anything is read
@@ -99,7 +100,7 @@ class DeltaArchive:
         self._directory = directory
 
     def add(self, rows: Sequence[Row]) -> int:
-        """Keep those that are not there yet."""
+        """Add messages that are missing."""
         from deltalake import DeltaTable
 
         table = DeltaTable.create(
@@ -134,7 +135,7 @@ def open_archive(directory: Path, form: str) -> Archive:
 
 
 def read_archive(directory: Path, form: str) -> pa.Table:
-    """All that an archive has, with the columns of `SCHEMA`."""
+    """Return the whole content of an archive, with the columns of `SCHEMA`."""
     if form == "delta":
         from deltalake import DeltaTable
 

@@ -1,4 +1,4 @@
-"""Small journals judged in this process: the same answer as the audit's, without a JVM."""
+"""Verdict on small journals in this process, equal to that of Spark, without a JVM."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(
     """Judge the journals in files and directories.
 
     A message may be on its way for as long as the options of the participants say, or for
-    `settle_ms`. Where there is no journal, nothing is known.
+    `settle_ms`. Without a journal, the verdict is unknown.
 
     Raises:
         FileNotFoundError: a path that is not there.
@@ -60,7 +60,8 @@ def judge(
     settle_ms: int | None = None,
     earlier_lags: Iterable[Lag] = (),
 ) -> Verdict:
-    """Judge facts, by kind, of so many participants; `own_lags` of before show more of clocks."""
+    """Judge facts by kind for a number of participants. Earlier `own_lags` improve the estimates of
+    clocks."""
     lives, deliveries = facts[Life], facts[Delivery]
     lags = [*own_lags(facts[Lag], facts[Dispatch]), *earlier_lags]
     context = Context(lives, clock_offsets(lags, lives), facts[Gap], facts[HeardSender], settle_ms)
@@ -81,7 +82,7 @@ def concluded(
     *,
     participants: int,
 ) -> Verdict:
-    """The verdict, from what participants show by themselves and what comparing them shows."""
+    """Return the verdict, from participants by themselves and from their comparison."""
     lives = context.lives
     broken, first = counted(
         [
@@ -109,17 +110,17 @@ def concluded(
 
 
 def behind(compared: Compared) -> list[Behind]:
-    """The participants that lack messages."""
+    """Return the participants that lack messages."""
     return [Behind(*whose, *values) for whose, values in sorted(compared.behind.items())]
 
 
 def lost(compared: Compared) -> list[Lost]:
-    """The messages that were not delivered, by pair and hour."""
+    """Return the undelivered messages, by pair and hour."""
     return [Lost(*route, messages) for route, messages in sorted(compared.lost.items())]
 
 
 def cases(covered: Iterable[Coverage], broken: dict[str, int]) -> dict[str, int]:
-    """How many cases each audit had: what was delivered, and what was owed and was not."""
+    """Return the number of cases of each audit: deliveries, and missing deliveries."""
     counts = Counter[str]()
     for each in covered:
         counts[each.audit] += each.cases
@@ -128,7 +129,7 @@ def cases(covered: Iterable[Coverage], broken: dict[str, int]) -> dict[str, int]
 
 
 def misbehaviour(deeds: Iterable[Deed]) -> dict[str, int]:
-    """How often each deed was seen."""
+    """Return how often each misbehaviour was seen."""
     seen = Counter[str]()
     for each in deeds:
         seen[each.what] += each.times

@@ -1,14 +1,13 @@
-"""How far clocks of participants are apart, from stamps of messages and when they came.
+"""Differences between clocks of participants, from timestamps and arrival times of messages.
 
-A message takes time. So the quickest one from A to B shows by how much B's clock is ahead of A's at
-most, and the quickest one back by how much it is ahead at least: an interval in which the truth is,
-however long the ways are. In the middle of it is the reckoning of NTP (RFC 5905, section 8).
+A message takes time. The quickest message from A to B therefore shows how much B's clock is ahead
+of A's at most. The quickest one back shows how much it is ahead at least. The truth lies in this
+interval, whatever the delays. Its middle is the estimate of NTP (RFC 5905, section 8).
 
-Only a participant's first broadcasts count: a repair is stamped by another clock.
+Only a participant's first broadcasts count, because another clock stamps a repair.
 
-A clock that was set while it ran has intervals that contradict each other. A group of two, or one
-of two halves, has no majority to be right. Such clocks are unknown, and nothing is concluded from
-comparing their times with others.
+A clock that was set while it ran has contradicting intervals. A group of two, or of two equal
+halves, has no majority. Such clocks are unknown, and their times are not compared with others.
 """
 
 from __future__ import annotations
@@ -22,44 +21,44 @@ from .findings import Audit, Finding
 from .replay import Life
 
 MAX_OFFSET_MS: Final = 5_000
-"""A clock may be so far from those of most others, and so far a step of it does not matter."""
+"""Tolerated difference of a clock from most others, and tolerated step of a clock."""
 MAX_WAY_MS: Final = 60_000
-"""The quickest of all live messages takes no longer, unless a clock is wrong."""
+"""Longest time of the quickest live message, unless a clock is wrong."""
 AHEAD: Final = "the clock is {} ms ahead of most others, {} to {}"
 BEHIND: Final = "the clock is {} ms behind most others, {} to {}"
-"""How findings describe clocks that are not."""
+"""Text of findings about unknown clocks."""
 WAS_SET: Final = "clocks contradict each other: one was set while it ran"
 NO_MAJORITY: Final = "clocks are apart, and no majority of the group agrees"
 ONE_WAY: Final = "its clock is far from others, or its messages take minutes"
 
 Whose = tuple[str, str]
-"""Channel and participant."""
+"""Channel and participant of a clock."""
 
 
 class Offset(NamedTuple):
-    """How far a clock is ahead of most others (ms)."""
+    """Interval by which a clock is ahead of most others (ms)."""
 
     offset_ms: int
     least_ms: int
     most_ms: int
     why: str = ""
-    """Why that is unknown; empty where it is known."""
+    """Reason why it is unknown. Empty if it is known."""
 
     @property
     def certain_ms(self) -> int:
-        """So much at least, in either direction; 0 where it may be right, or is unknown."""
+        """Minimum difference in either direction (0 if the clock may be right or is unknown)."""
         return 0 if self.why else max(self.least_ms, 0) + min(self.most_ms, 0)
 
 
 def own_lags(lags: Iterable[Lag], dispatches: Iterable[Dispatch]) -> list[Lag]:
-    """Those of messages that their sender sent out itself, by its journal."""
+    """Return the messages that their sender sent itself, by its journal."""
     sent = {(each.channel_id, each.participant_id, each.message_hash) for each in dispatches}
     return [each for each in lags if (each.channel_id, each.sender_id, each.message_hash) in sent]
 
 
 def clock_offsets(lags: Iterable[Lag], lives: Iterable[Life] = ()) -> dict[Whose, Offset]:
-    """By channel and participant, from `own_lags`; of a life whose times are in another unit, that
-    its clock is unknown."""
+    """Return the offsets by channel and participant, from `own_lags`. A clock with times in another
+    unit is unknown."""
     least: defaultdict[str, dict[tuple[str, str], int]] = defaultdict(dict)
     for each in lags:
         pair, ways = (each.participant_id, each.sender_id), least[each.channel_id]
@@ -142,7 +141,7 @@ def _offset(
 
 
 def clocks_apart(lives: Iterable[Life], offsets: Mapping[Whose, Offset]) -> Iterator[Finding]:
-    """Participants whose clock is certainly far from those of most others."""
+    """Return participants whose clock certainly differs from most others."""
     last = {life[:2]: life for life in sorted(lives)}
     for whose, life in last.items():
         offset = offsets.get(whose)

@@ -1,4 +1,4 @@
-"""The causal DAG of a channel: messages, what they refer to, and its shape, over plain values."""
+"""Causal DAG of a channel: messages, their references, and its shape, for plain values."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _TAKEN: Final = frozenset({"delivered", "parked"})
 
 
 class Said(NamedTuple):
-    """A message and what it refers to, as a journal has it."""
+    """Message with its references, from a journal."""
 
     channel_id: str
     participant_id: str
-    """Whose journal that is."""
+    """Participant of the journal."""
     message_id: str
     sender_id: str
     lamport_timestamp: int
     at_ms: int
-    """When it was seen there first."""
+    """Time at which it was first seen there."""
     references: Sequence[str]
-    """Message ids of its causal history."""
+    """Ids of its causal history."""
 
 
 class DagPosition(NamedTuple):
-    """Where a message stands in the DAG of its channel."""
+    """Place of a message in its channel's DAG."""
 
     channel_id: str
     message_id: str
@@ -40,17 +40,17 @@ class DagPosition(NamedTuple):
     orphaned: int
     """References to messages that no participant has."""
     depth: int | None
-    """Messages in the longest chain that ends here, this one counted; None in a circle or after
-    one, which no honest member can make."""
+    """Length of the longest chain that ends with this message. None in or after a cycle, which no
+    honest member can make."""
     branches: int
-    """Messages up to here, in log order, to which none of them refers: so many branches go on side
-    by side."""
+    """Number of messages up to here, in log order, without a reference from these: parallel
+    branches."""
     is_head: bool
-    """No message refers to it."""
+    """True if no message refers to it."""
 
 
 def said_by(participant: Participant) -> Iterator[Said]:
-    """The messages that one participant sent or took, each once."""
+    """Yield the messages that one participant sent or received, each once."""
     whose = participant.channel_id, participant.participant_id
     seen = set()
     for _, _, _, line in lived(*whose, participant.paths):
@@ -74,7 +74,8 @@ def said_by(participant: Participant) -> Iterator[Said]:
 
 
 def places(said: Sequence[Said]) -> list[DagPosition]:
-    """The shape of a DAG, in log order; takes each message of one channel once."""
+    """Yield the places of a DAG's messages, in log order. Each message of one channel must come
+    once."""
     order = sorted(said, key=lambda each: (each.lamport_timestamp, each.message_id))
     references = {each.message_id: set(each.references) for each in order}
     depths = _depths(references)
@@ -101,11 +102,11 @@ def places(said: Sequence[Said]) -> list[DagPosition]:
 
 
 class Shape(NamedTuple):
-    """Messages and references, a channel a row.
+    """Messages and references, one row for each channel.
 
-    Depth is the longest chain, width the most messages whose chains have one length: they cannot
-    know of each other. Branches went on side by side, heads were open at the end; orphans refer to
-    messages that no participant has.
+    Depth is the length of the longest chain. Width is the largest number of messages whose chains
+    have the same length, which cannot know of each other. Branches ran in parallel, heads were open
+    at the end, and orphans refer to messages that no participant has.
     """
 
     channel_id: str
@@ -120,7 +121,7 @@ class Shape(NamedTuple):
 
 
 def union(said: Iterable[Said]) -> dict[str, list[Said]]:
-    """By channel each message once, as the first participant to see it has it, in log order."""
+    """Yield each message of a channel once, in log order, as the first participant saw it."""
     firsts: dict[tuple[str, str], Said] = {}
     for each in said:
         known = firsts.setdefault((each.channel_id, each.message_id), each)
@@ -133,7 +134,7 @@ def union(said: Iterable[Said]) -> dict[str, list[Said]]:
 
 
 def shape(nodes: Sequence[DagPosition]) -> Shape:
-    """Sum up the places of one channel."""
+    """Sum up the places of one channel's messages."""
     depths = Counter(each.depth for each in nodes if each.depth is not None)
     return Shape(
         nodes[0].channel_id,

@@ -1,7 +1,7 @@
-"""The database of a node's Store, without the node.
+"""Database of a node's Store, read without the node.
 
-nwaku keeps its messages in SQLite or PostgreSQL (tables as its migrations leave them: 00010 for
-SQLite, version 6 and later for PostgreSQL), the embedded node of `waku` in SQLite.
+nwaku stores its messages in SQLite or PostgreSQL (schema 00010 of its migrations for SQLite,
+version 6 and later for PostgreSQL). The embedded node of `waku` uses SQLite.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 BATCH_ROWS: Final = 5_000
 FIRST_NS: Final = 1
-"""0 means no beginning to a node; then the range of a message would be unknown."""
+"""Smallest begin of a range, because 0 means no beginning to a node."""
 MAX_NS: Final = 2**63 - 1
 Row = tuple[bytes, str | None, str, int, bytes, bytes | None]
 """Hash, pubsub topic, content topic, timestamp (ns), payload and meta of a Waku message."""
@@ -23,7 +23,7 @@ Row = tuple[bytes, str | None, str, int, bytes, bytes | None]
 
 @dataclass(frozen=True)
 class Selection:
-    """Which messages are wanted; both times are included, and nothing given restricts nothing."""
+    """Selection of messages. Both times are included, and an absent condition restricts nothing."""
 
     content_topics: tuple[str, ...] = ()
     pubsub_topic: str | None = None
@@ -33,22 +33,22 @@ class Selection:
 
 class Database(Protocol):
     def bounds(self) -> tuple[int, int] | None:
-        """The first and the last timestamp, or None where it is empty."""
+        """Return the first and the last timestamp, or None if it is empty."""
         ...
 
     def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
-        """Messages in order of time, some at a time."""
+        """Yield messages in order of time, in batches."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SqliteDatabase:
-    """A file; opened for reading, so that a node may go on writing."""
+    """SQLite file, opened for reading, so that a node may continue to write."""
 
     path: str
 
     def bounds(self) -> tuple[int, int] | None:
-        """The first and the last timestamp."""
+        """Return the first and the last timestamp."""
         with closing(self._connect()) as connection:
             first, last = connection.execute(
                 "SELECT min(timestamp), max(timestamp) FROM message"
@@ -56,7 +56,7 @@ class SqliteDatabase:
             return None if first is None else (first, last)
 
     def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
-        """Rows of whichever node wrote the file."""
+        """Yield rows of the node that wrote the file."""
         with closing(self._connect()) as connection:
             columns = {row[1] for row in connection.execute("PRAGMA table_info(message)")}
             # nwaku writes topics as BLOBs.
@@ -90,13 +90,13 @@ class PostgresqlDatabase:
     uri: str
 
     def bounds(self) -> tuple[int, int] | None:
-        """The first and the last timestamp."""
+        """Return the first and the last timestamp."""
         query = "SELECT min(timestamp), max(timestamp) FROM messages"
         ((first, last),) = (row for rows in self._asked(query, ()) for row in rows)
         return None if first is None else (first, last)
 
     def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
-        """Rows as nwaku writes them."""
+        """Yield rows of nwaku."""
         where, values = _where(wanted, "pubsubtopic", "contenttopic", "$")
         query = f"SELECT {_POSTGRESQL_COLUMNS} FROM messages WHERE {where} ORDER BY timestamp"
         yield from self._asked(query, values)
@@ -128,7 +128,7 @@ def _where(wanted: Selection, pubsub: str, content: str, mark: str) -> tuple[str
 
 
 def database(address: str) -> Database:
-    """The database at an address.
+    """Return the database at an address.
 
     Raises:
         ValueError: no address.

@@ -1,4 +1,4 @@
-"""Waku payloads to typed columns, a batch at a time, in both dialects."""
+"""Decoder of Waku payloads to typed columns, a batch at a time, in both dialects."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def decoded(
     encryption: EncryptionFactory | None = None,
     encryption_order: str = "sds-then-encrypt",
 ) -> DataFrame:
-    """A DataFrame with one more column, `message`: what stands in a binary column, decoded.
+    """Return a DataFrame with one more column, `message`: the decoded content of a binary column.
 
-    Bloom filters, most of a message's bytes, are null unless asked for. With an `encryption`
-    payloads are decrypted before, or with `encrypt-then-sds` contents after. (Journals have
-    payloads as they were before encryption.)
+    Bloom filters, most of a message's bytes, are null by default. With an `encryption`, payloads
+    are decrypted first, or with `encrypt-then-sds` contents afterwards. (Journals have payloads
+    before encryption.)
 
     Raises:
         ValueError: no such `encryption_order`.
@@ -61,8 +61,8 @@ def decoded(
 
 
 def message(payload: Column) -> Column:
-    """Decode a binary column, without its bloom filter: the `message` of `decoded`, where a frame
-    cannot be asked for its columns."""
+    """Decode a binary column without its bloom filter. Use it if the columns of a frame are
+    unknown."""
 
     def of_batch(payloads: pa.Array) -> pa.Array:
         return decode_batch(payloads).to_struct_array()
@@ -77,11 +77,11 @@ def decode_batch(
     outer: Encryption | None = None,
     inner: Encryption | None = None,
 ) -> pa.RecordBatch:
-    """Decode binary values to a batch of the table `MESSAGE`; `outer` opens them before, `inner`
-    their contents after.
+    """Decode binary values to a batch of the table `MESSAGE`. `outer` decrypts them before, `inner`
+    their contents afterwards.
 
-    What is no SDS message is a row whose `error` says why, and so is what does not open; of a
-    content that does not open all else is there. A null is a row without anything.
+    If a value is no SDS message or cannot be decrypted, `error` of its row has the reason. If only
+    the content cannot be decrypted, the rest of the row is complete. A null becomes an empty row.
     """
     schema = arrow_schema(MESSAGE)
     given = payloads.to_pylist()

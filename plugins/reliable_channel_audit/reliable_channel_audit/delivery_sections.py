@@ -12,9 +12,10 @@ from .verdict import Rate, Verdict
 
 MAX_HOURS: Final = 48
 MAX_PAIRS: Final = 40
-"""Of a table, the worst."""
+"""Maximum number of rows in a table, the worst."""
 MAX_IN_GRID: Final = 10
-"""Participants of a grid of senders and receivers; of more the worst pairs are listed."""
+"""Maximum number of participants in a grid of senders and receivers. For more, the worst pairs are
+listed."""
 ABOUT: Final = (
     "Delivery to others than the sender, and the latency from the sender's log to theirs that so "
     "many percent of the deliveries do not exceed."
@@ -23,7 +24,7 @@ _COUNTS: Final = ("delivered", "lost", "rate", "p50", "p90", "p99", "max")
 
 
 def delivery_sections(found: Verdict) -> Iterator[str]:
-    """How much was delivered and how fast, by channel if there are several."""
+    """Return the section about delivery rate and latency, by channel if there are several."""
     channels = [each for each in found.rates if each.hour_ms is None and each.sender_id is None]
     hours = [each for each in found.rates if each.hour_ms is not None]
     pairs = [each for each in found.rates if each.sender_id is not None]

@@ -1,4 +1,5 @@
-"""What journals have of a message: its life across participants, each step with file and line."""
+"""Evidence about a message from journals: its history across participants, each step with file and
+line."""
 
 from __future__ import annotations
 
@@ -19,21 +20,22 @@ from .verdict import Verdict
 AROUND: Final = 2
 """Lines before and after a step that are shown with it."""
 MAX_EVIDENCE: Final = 20
-"""Findings whose evidence is gathered, the worst ones."""
+"""Maximum number of findings with evidence, the worst ones."""
 MAX_STEPS: Final = 500
-"""Of one message; a message that is repaired without end has more, and so has a large group."""
+"""Maximum number of steps of one message. A message with endless repairs has more, and so has a
+large group."""
 MAX_TEXT: Final = 200
-"""Characters of a line that are shown."""
+"""Maximum number of shown characters of a line."""
 SHORTEST_ID: Final = 8
-"""So much of an id names a message."""
+"""Minimum length of an id that names a message."""
 
 
 class Step(NamedTuple):
-    """What one journal has of a message at one time."""
+    """Step of a message in one journal."""
 
     message_id: str
     at_ms: int
-    """By the clock of the participant."""
+    """Time by the clock of the participant."""
     channel_id: str
     participant_id: str
     path: str
@@ -42,31 +44,32 @@ class Step(NamedTuple):
 
 
 class Rank(IntEnum):
-    """Which steps of a message are kept where there are more than `MAX_STEPS`."""
+    """Rank of a step, for messages with more than `MAX_STEPS`."""
 
     MOMENT = 0
-    """No step, but where a journal is when a finding begins; its `what` is empty."""
+    """Place in a journal at which a finding begins, instead of a step. Its `what` is empty."""
     NEAR = 1
-    """Of the participant that a finding is about, or of the message's sender."""
+    """Step at the participant of a finding, or at the message's sender."""
     FAR = 2
 
 
 Ranked = tuple[Rank, Step]
 Clocks = Mapping[tuple[str, str], int | None]
-"""`Verdict.clocks`."""
+"""Offsets of clocks (`Verdict.clocks`)."""
 UNCORRECTED: Final = "unknown, its times are not corrected"
 
 
 def lives_of(group: Iterable[Participant], message_ids: Collection[str]) -> dict[str, list[Step]]:
-    """The steps of messages, in order of time; an id may be cut short, from `SHORTEST_ID`."""
+    """Return the steps of messages, in order of time. An id may be shortened to `SHORTEST_ID`
+    characters."""
     return lives(each for participant in group for each in steps_of(participant, message_ids))
 
 
 def steps_of(
     participant: Participant, message_ids: Collection[str], findings: Collection[Finding] = ()
 ) -> Iterator[Ranked]:
-    """What the journals of one participant have of messages, at most `MAX_STEPS` of each; and where
-    they are when findings about this participant begin."""
+    """Return one participant's steps of messages, at most `MAX_STEPS` of each. Also return the
+    places at which findings about this participant begin."""
     whose = participant.channel_id, participant.participant_id
     about = [each for each in findings if (each.channel_id, each.participant_id) == whose]
     near = {each.message_id for each in about}
@@ -89,8 +92,8 @@ def steps_of(
 
 
 def lives(ranked: Iterable[Ranked]) -> dict[str, list[Step]]:
-    """Steps by message and in order of time, at most `MAX_STEPS` of each, the nearest; those of one
-    rank are given in the order of participants."""
+    """Return steps by message and in order of time, at most `MAX_STEPS` of each, the nearest. Steps
+    of one rank keep the order of participants."""
     kept: defaultdict[str, tuple[list[Step], ...]] = defaultdict(lambda: tuple([] for _ in Rank))
     for rank, step in ranked:
         if len(kept[step.message_id][rank]) < MAX_STEPS:
@@ -102,22 +105,22 @@ def lives(ranked: Iterable[Ranked]) -> dict[str, list[Step]]:
 
 
 class Evidence(NamedTuple):
-    """What shows that a finding is true."""
+    """Evidence that a finding is true."""
 
     finding: Finding
     severity: int
     path: str
-    """Where it was seen, in the journal of the participant that it is about; where that has nothing
-    of the message, what stands there at the time of the finding."""
+    """Place of the finding in the journal of its participant. If the journal lacks the message, the
+    place at the time of the finding."""
     line: int
     around: dict[str, list[str]]
-    """By path and line, the lines around it, in this journal and in the sender's."""
+    """Surrounding lines by path and line, in this journal and in the sender's."""
     life: list[Step]
-    """With times that are corrected by known clocks."""
+    """Steps with corrected times, if the clocks are known."""
     clocks: list[str]
-    """How times of each participant in `life` with a wrong clock were corrected."""
+    """Corrections of the times of participants in `life` with a wrong clock."""
     command: str
-    """It shows the same again."""
+    """Command that shows the evidence again."""
 
     def to_dict(self) -> dict[str, object]:
         steps = [step._asdict() for step in self.life]
@@ -130,7 +133,7 @@ def evidence(
     paths: Sequence[str | Path],
     most: int = MAX_EVIDENCE,
 ) -> list[Evidence]:
-    """Evidence for the worst findings, from the journals of `paths`."""
+    """Return evidence for the worst findings, from the journals of `paths`."""
     shown = worst(found.findings, most)
     channels, ids = {each.channel_id for each in shown}, ids_of(shown)
     ranked = (
@@ -143,7 +146,7 @@ def evidence(
 
 
 def worst(findings: Iterable[Finding], most: int = MAX_EVIDENCE) -> list[Finding]:
-    """The worst findings, of each message one."""
+    """Return the worst findings, one for each message."""
     first: dict[tuple[str, ...], Finding] = {}
     for each in sorted(findings, key=lambda each: (severity(each), each)):
         about = (each.audit, each.participant_id, str(each.at_ms))
@@ -153,7 +156,7 @@ def worst(findings: Iterable[Finding], most: int = MAX_EVIDENCE) -> list[Finding
 
 
 def ids_of(findings: Iterable[Finding]) -> set[str]:
-    """The messages that findings are about."""
+    """Return the messages of findings."""
     return {each.message_id for each in findings if each.message_id}
 
 
@@ -163,18 +166,19 @@ def shown_by(
     paths: Sequence[str | Path],
     clocks: Clocks,
 ) -> list[Evidence]:
-    """Findings with the steps of their messages, and the lines around, which are read here."""
+    """Return findings with the steps of their messages, and the surrounding lines, which are read
+    here."""
     places = " ".join(shlex.quote(str(path)) for path in paths)
     return [_evidence(each, lives.get(each.message_id, []), places, clocks) for each in findings]
 
 
 def show(step: Step) -> str:
-    """A step as a line of text."""
+    """Return a step as a line of text."""
     return f"{time_text(step.at_ms)}  {step.participant_id}  {step.what}  ({step.path}:{step.line})"
 
 
 def lines_around(path: str, number: int) -> list[str]:
-    """The lines around one, cut short, with their numbers."""
+    """Return the lines around a place, shortened, with their numbers."""
     first = max(1, number - AROUND)
     texts = numbered_texts(Path(path))
     near = islice((each for each in texts if each[0] >= first), 2 * AROUND + 1)

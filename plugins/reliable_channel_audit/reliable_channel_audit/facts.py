@@ -1,6 +1,6 @@
-"""A journal as the rows that audits compare: one pass over its lines, for each reader.
+"""Facts of a journal: the rows that audits compare, from one pass over its lines.
 
-`check` gathers them in this process, `audit` in as many as Spark has.
+`check` collects them in this process, and Spark in many processes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .replay import Life, Replay, message_of
 from .verdict import SetAside
 
 LAGS_OF_A_SENDER: Final = 16
-"""So many messages of each sender are looked at, those with the least hashes."""
+"""Number of examined messages of each sender, those with the smallest hashes."""
 MAX_LAGS: Final = CoreLimits().participants
-"""Senders whose clock is looked at by one participant, those that came first."""
+"""Number of senders whose clock one participant examines, those that came first."""
 
 
 BYTES_LOST: Final = "its bytes stand in a line that could not be read"
@@ -35,7 +35,7 @@ _WIRE: Final = frozenset({WIRE_IN, WIRE_OUT})
 
 
 class Delivery(NamedTuple):
-    """A message entered a log, own or of others."""
+    """Fact that a message entered a log, own or of others."""
 
     channel_id: str
     participant_id: str
@@ -46,30 +46,31 @@ class Delivery(NamedTuple):
     content_sha256: bytes
     at_ms: int
     first_segment_id: str | None
-    """Of an own message the first one of its payload; None where it came from others."""
+    """Id of the first segment of an own message's payload. None for messages of others."""
     message_hash: bytes | None
-    """Under which it came; None for an own one."""
+    """Message hash on arrival. None for an own message."""
     source: str | None
-    """`live` or `store`; None for an own one."""
+    """Source: `live` or `store`. None for an own message."""
     missing_since_ms: int | None
-    """Since when other messages had waited for it here; None where none had."""
+    """Time since which other messages had waited for it here. None if none had."""
     log_position: int
-    """Where it stands in the log in the end."""
+    """Position in the final log."""
 
 
 class Outcome(NamedTuple):
-    """What was emitted to a participant about a message that was not delivered."""
+    """Event about a message that was not delivered."""
 
     channel_id: str
     participant_id: str
     life: int
     message_id: str
     is_failure: bool
-    """An own message was emitted as failed; else one of others as lost."""
+    """True for an own message that was emitted as failed, False for one of others that was emitted
+    as lost."""
 
 
 class Acknowledgement(NamedTuple):
-    """An own message, and when its acknowledgement was emitted."""
+    """Own message, with the time of its acknowledgement event."""
 
     channel_id: str
     participant_id: str
@@ -77,36 +78,36 @@ class Acknowledgement(NamedTuple):
     message_id: str
     accepted_ms: int
     acknowledged_ms: int | None
-    """None where that was never emitted."""
+    """Time of the acknowledgement. None if it was never emitted."""
     source: str | None
-    """By what it was known: `causal_history` or `bloom_filter`."""
+    """Evidence: `causal_history` or `bloom_filter`."""
 
 
 class Dispatch(NamedTuple):
-    """A message went out, under another hash each time."""
+    """Sending of a message, each time under another hash."""
 
     channel_id: str
     participant_id: str
     life: int
     message_hash: bytes
     kind: str
-    """Why: `content`, `retry`, `repair`, `sync` or `ephemeral`."""
+    """Kind: `content`, `retry`, `repair`, `sync` or `ephemeral`."""
     at_ms: int
     payload_bytes: int
 
 
 WAY_OF_KIND: Final = {"content": "live", "retry": "retransmission", "repair": "repair"}
-"""How a message came, by the kind of the copy that came."""
+"""Path of a message, by the kind of the copy that arrived."""
 
 
 def way_of(source: str | None, kind: str | None) -> str:
-    """How a message came: from Store, or as the copy of that kind; `unknown` of a sender that left
-    no journal."""
+    """Return the path of a message: from Store, or as the copy of that kind. It is `unknown` if the
+    sender left no journal."""
     return "store" if source == "store" else WAY_OF_KIND.get(kind or "", "unknown")
 
 
 class Traffic(NamedTuple):
-    """What went out of one kind, in all, by the fields that it went into."""
+    """Traffic of one kind, in total and by fields."""
 
     channel_id: str
     participant_id: str
@@ -118,11 +119,12 @@ class Traffic(NamedTuple):
     bloom_filter_bytes: int
     repair_request_bytes: int
     causal_history_bytes: int
-    """With the ids and numbers that every message has: some 150 bytes."""
+    """Bytes for the ids and numbers of every message: about 150 bytes."""
 
 
 class Repair(NamedTuple):
-    """A message that was asked of others, and how often; or that was sent again for others."""
+    """Message that was requested from others with the number of requests, or sent again for
+    others."""
 
     channel_id: str
     participant_id: str
@@ -133,14 +135,16 @@ class Repair(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """Between the stamp of a sender's live messages and when they came, each by its own clock."""
+    """Delays between the timestamps of a sender's live messages and their arrivals, each by its own
+    clock."""
 
     channel_id: str
     participant_id: str
     life: int
     sender_id: str
     message_hash: bytes
-    """It shows, with the sender's journal, whether the sender sent this copy or another one did."""
+    """Identity of the copy. The sender's journal shows if the sender or another participant sent
+    it."""
     least_ms: int
 
 
@@ -164,7 +168,7 @@ Fact = (
 
 
 def facts_of(participant: Participant, *, settle_ms: int | None = None) -> Iterator[Fact]:
-    """All that the journals of one participant say."""
+    """Collect the facts of one participant's journals."""
     whose = participant.channel_id, participant.participant_id
     aside: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for life, noted in groupby(lived(*whose, participant.paths), key=lambda noted: noted.life):
@@ -180,8 +184,8 @@ def facts_of(participant: Participant, *, settle_ms: int | None = None) -> Itera
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without Python's garbage collector: facts and what they are made from are kept and form no
-    cycles, so it would only look at all of them again and again."""
+    """Disable Python's garbage collector inside the context. Facts are kept and form no cycles, so
+    it would only examine all of them repeatedly."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -192,19 +196,19 @@ def uncollected() -> Iterator[None]:
 
 
 class Gathering:
-    """Takes the lines of one life in order, and gives facts."""
+    """Collector of facts, from the lines of one life in order."""
 
     def __init__(self, whose: tuple[str, str, int], *, settle_ms: int | None = None) -> None:
         self.replay = Replay(*whose, settle_ms=settle_ms)
         self._life = _Life(whose)
 
     def add(self, noted: Noted, message: Message | None) -> Iterator[Fact]:
-        """Take a line; give the facts that need no other line."""
+        """Process a line. Yield facts that need no other line."""
         self.replay.add(noted, message)
         yield from self._life.add(noted.line, message)
 
     def end(self) -> Iterator[Fact]:
-        """What is known if this was the last line; more may follow."""
+        """Return the facts that would be known if this was the last line. More lines may follow."""
         replay = self.replay
         if replay.has_begun:
             yield replay.life()
@@ -217,14 +221,14 @@ class Gathering:
 
 
 def unread(line: Line) -> str:
-    """Why a line, or the message in it, could not be read; empty where it was."""
+    """Return the reason why a line, or the message in it, could not be read, or an empty text."""
     if line.event == SET_ASIDE:
         return line.record or ""
     return BYTES_LOST if line.event in _WIRE and line.payload is None else ""
 
 
 def message_in(line: Line) -> Message | None:
-    """The message that a line carries."""
+    """Return the message that a line carries."""
     return message_of(line.payload) if line.event in _WIRE else None
 
 

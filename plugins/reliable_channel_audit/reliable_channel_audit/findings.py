@@ -1,4 +1,4 @@
-"""What audits find, and what they are asked to overlook."""
+"""Findings of audits, and tolerances."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 SETTLE_MS: Final = 10_000
-"""Time that a message or a reference may be on its way (ms), without being repaired. What a
-participant does not do for longer counts as broken."""
+"""Time that a message or a reference may be on its way without being repaired (ms). A longer
+absence counts as broken."""
 
 
 class Audit(Enum):
-    """The promises of a channel, in the order of a report."""
+    """Promises of a channel, in the order of a report."""
 
     DELIVERY = "delivery"
     ARRIVED = "arrived"
@@ -45,17 +45,17 @@ PROMISES: Final = {
     Audit.CLOCK: "clocks go forward, and agree",
     Audit.JOURNALS: "no participant was there twice at a time",
 }
-"""What each audit says where it finds nothing."""
+"""Text of each audit without a finding."""
 
 
 ESSENTIAL: Final = frozenset(
     {Audit.DELIVERY, Audit.ARRIVED, Audit.RECEIVED, Audit.EXACTLY_ONCE, Audit.EQUAL_LOGS, Audit.IDS}
 )
-"""Without a case of one of these nothing is known of a channel; others wait for an occasion."""
+"""Audits without which a channel's verdict is unknown. The others need an occasion."""
 
 
 class Coverage(NamedTuple):
-    """What an audit looked at in one life, and what it could not judge."""
+    """Cases of an audit in one life, and cases that it could not judge."""
 
     channel_id: str
     participant_id: str
@@ -63,11 +63,11 @@ class Coverage(NamedTuple):
     audit: str
     cases: int
     why: str | None
-    """Why some could not be judged; None where all could."""
+    """Reason why some could not be judged. None if all could."""
 
 
 class HeardSender(NamedTuple):
-    """A participant, as another one heard it."""
+    """Participant as another one heard it."""
 
     channel_id: str
     participant_id: str
@@ -75,14 +75,14 @@ class HeardSender(NamedTuple):
     sender_id: str
     messages: int
     last_lamport: int
-    """Of its last message."""
+    """Lamport timestamp of its last message."""
     last_ms: int
-    """When that came."""
+    """Arrival time of that message."""
 
 
 class Gap(NamedTuple):
-    """A time of which a participant's journal lacks lines: nothing is owed to it then, and nothing
-    is concluded from what its journal does not have."""
+    """Time span in which a participant's journal lacks lines. The participant is owed nothing in
+    it, and missing entries prove nothing."""
 
     channel_id: str
     participant_id: str
@@ -97,31 +97,31 @@ ALWAYS_MS: Final = -(2**53), 2**53
 
 
 class Orphan(NamedTuple):
-    """A reference to a message that this participant does not have in the end."""
+    """Reference to a message that this participant does not have in the end."""
 
     channel_id: str
     participant_id: str
     life: int
     message_id: str
-    """Of the message that is referred to."""
+    """Id of the referenced message."""
     first_segment_id: str
-    """Of the message that refers to it."""
+    """Id of the referring message."""
     at_ms: int
 
 
 class Finding(NamedTuple):
-    """A promise that was broken."""
+    """Broken promise."""
 
     audit: str
-    """The value of an `Audit`."""
+    """Name of the audit, a value of `Audit`."""
     channel_id: str
     participant_id: str
-    """The participant that the finding is about."""
+    """Participant that the finding is about."""
     life: int
     message_id: str
-    """Which message; empty where it is about none."""
+    """Id of the message. Empty if it is about no message."""
     at_ms: int
-    """Since when."""
+    """Time since which the promise is broken."""
     detail: str
 
 
@@ -136,8 +136,9 @@ _SEVERITIES: Final = (
 
 
 def severity(finding: Finding) -> int:
-    """From 0, the worst, to 4: an acknowledged message that no participant has; what an application
-    missed or should not have; logs that are wrong; logs that differ; what may lead there."""
+    """Return the severity from 0, the worst, to 4. They are: an acknowledged message that no
+    participant has; messages that an application missed or should not have; wrong logs; logs that
+    differ; possible causes."""
     if finding.detail == NOBODY_HAS_IT:
         return 0
     audit = Audit(finding.audit)

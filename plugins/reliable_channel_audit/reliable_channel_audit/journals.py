@@ -1,5 +1,4 @@
-"""Journals on disk: which files there are, whose they are, and their lines in the order in which
-they were lived."""
+"""Journals on disk: their files, their participants, and their lines in the original order."""
 
 from __future__ import annotations
 
@@ -30,9 +29,9 @@ from .lines import CLOSED, CONTINUED, OPENED, SET_ASIDE, Line, line_of, set_asid
 from .verdict import SetAside
 
 ZSTANDARD: Final[Any] = import_module("zstandard") if find_spec("zstandard") else None
-"""It comes with the extra [spark]."""
+"""Name of the package `zstandard`, which comes with the extra [spark]."""
 DAMAGE: Final = (EOFError, OSError, zlib.error, *((ZSTANDARD.ZstdError,) if ZSTANDARD else ()))
-"""What a file raises that cannot be read on."""
+"""Errors of a file that cannot be read further."""
 PACKED: Final = (".gz", ".zst")
 SUFFIXES: Final = tuple(
     kind + packed for kind in (".jsonl", ".journal") for packed in ("", *PACKED)
@@ -42,29 +41,30 @@ _PART: Final = re.compile(
 )
 TAIL_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
-"""A longer line is set aside unread: the longest payload, 16 MiB, takes 22 MiB as base64."""
+"""Maximum length of a line. The longest payload, 16 MiB, takes 22 MiB as base64. Longer lines are
+skipped."""
 MAX_ASKED: Final = 100
-"""Participants whose options are read."""
+"""Maximum number of participants whose options are read."""
 DEFAULTS: Final = flat(ChannelOptions())
 MAX_LINES_BEFORE_OPENED: Final = 1_000
-"""How far into a file is looked for whose it is."""
+"""Bytes of a file in which its participant is searched."""
 
 
 class Noted(NamedTuple):
-    """A line, and where it stands."""
+    """Line with its place."""
 
     path: str
     number: int
-    """From 1."""
+    """Number of the line, from 1."""
     life: int
-    """Counts a participant's logs, from 0: a participant that starts again without its state begins
-    a new one."""
+    """Number of the participant's log, from 0. A start without the previous state begins a new
+    log."""
     line: Line
 
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """The journals of one participant of one channel, by when they begin."""
+    """Journals of one participant of one channel, in order of time."""
 
     channel_id: str
     participant_id: str
@@ -73,7 +73,7 @@ class Participant:
 
 
 def journal_files(paths: Iterable[str | Path], *, may_be_none: bool = False) -> list[Path]:
-    """The journals among files and in directories, however deep.
+    """Return the journals among files and in directories, at any depth.
 
     Raises:
         FileNotFoundError: a path that is not there.
@@ -99,30 +99,30 @@ def journal_files(paths: Iterable[str | Path], *, may_be_none: bool = False) -> 
 
 
 class Group(NamedTuple):
-    """The participants whose journals are among files, and the files that are not read."""
+    """Participants with journals among the files, and files that are not read."""
 
     participants: list[Participant]
     unknown: list[Path]
     """Files whose participant is unknown."""
     copies: list[SetAside]
-    """Files whose lines stand in another file, too."""
+    """Files whose lines are also in another file."""
 
     @property
     def set_aside(self) -> list[SetAside]:
-        """The files that are not read, and why."""
+        """Files that are not read, with reasons."""
         why = "no journal_opened: its participant is unknown"
         return [SetAside(str(path), why, 0, 0) for path in self.unknown] + self.copies
 
 
 Opened = tuple[str, str, int]
-"""Channel and participant of a journal, and when it begins."""
+"""Channel and participant of a journal, and its beginning."""
 
 
 def group_of(
     files: Iterable[Path], opened_by: Mapping[Path, Opened] = MappingProxyType({})
 ) -> Group:
-    """Find out whose journals the files are, as far as it is not known (`opened_by`); of files with
-    the same lines one is read."""
+    """Find the participants of the files, as far as they are unknown (`opened_by`). Of files with
+    the same lines, one is read."""
     known: defaultdict[tuple[str, str], list[tuple[int, Path]]] = defaultdict(list)
     unknown = []
     for path in files:
@@ -177,12 +177,12 @@ def _is_copy(path: Path, other: Path) -> bool:
 
 
 MAX_VALUES: Final = 5
-"""Values of an option that are shown."""
+"""Maximum number of shown values of an option."""
 
 
 def options_of(group: Sequence[Participant]) -> tuple[list[str], dict[str, str]]:
-    """The versions of journals, and the options that are not the default, from the first session of
-    each participant; of the first `MAX_ASKED` ones."""
+    """Return the versions of journals, and the options that differ from the defaults, from the
+    first session of each participant (the first `MAX_ASKED` ones)."""
     formats: set[str] = set()
     given: defaultdict[str, set[str]] = defaultdict(set)
     for participant in group[:MAX_ASKED]:
@@ -210,8 +210,8 @@ def _opened_line(path: Path) -> Line | None:
 
 
 def in_order(found: Sequence[tuple[int, Path]]) -> list[Path]:
-    """Files by when they begin; parts of one journal by their numbers, even if the clock was set
-    back."""
+    """Order files by their beginning. Parts of one journal are ordered by number, even if the clock
+    was set back."""
     began: dict[str, int] = {}
     for at_ms, path in found:
         family, _ = _family(path)
@@ -233,12 +233,13 @@ def _family(path: Path) -> tuple[str, int]:
 
 
 def family_of(path: Path) -> str:
-    """The path of the journal that a file is a part of, or that it is."""
+    """Return the path of the journal to which a file belongs."""
     return _family(Path(str(path).removesuffix(path.suffix)) if _is_packed(path) else path)[0]
 
 
 def part_number(path: Path) -> int:
-    """Which part of its journal a file is; of the one that is written, more than of any other."""
+    """Return the number of a file in its journal. The file that is still written has the
+    highest."""
     return _family(path)[1]
 
 
@@ -263,10 +264,10 @@ def _once(files: Iterable[Path]) -> Iterator[Path]:
 
 
 def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterator[Noted]:
-    """The lines of a participant's journals, one file after the other.
+    """Yield the lines of a participant's journals, one file after the other.
 
-    A life ends where the participant starts again without its state, and where a second journal
-    says that it was there twice at a time.
+    A life ends if the participant starts again without its state, or if a second journal shows it
+    at the same time.
     """
     lives = Lives()
     for path in paths:
@@ -275,7 +276,7 @@ def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterato
 
 
 class Lives:
-    """Counts the lives of one participant, line by line."""
+    """Counter of one participant's lives, line by line."""
 
     def __init__(self) -> None:
         self._life = -1
@@ -284,7 +285,7 @@ class Lives:
         self._is_first = True
 
     def noted(self, path: str, number: int, line: Line) -> Noted:
-        """The line, with its place and its life."""
+        """Return the line, with its place and its life."""
         if path != self._path:
             self._before, self._path, self._is_first = Path(self._path).name, path, True
         if line.event == OPENED and self._is_first and self._before:
@@ -301,15 +302,15 @@ class Lives:
 
 
 def lines_of(channel_id: str, participant_id: str, path: str) -> Iterator[tuple[int, Line]]:
-    """The numbered lines of one journal; lines without participant, of another one or of another
-    version are set aside."""
+    """Yield the numbered lines of one journal. Lines without participant, of another one or of
+    another version are skipped."""
     reading = Reading(channel_id, participant_id)
     for number, text in numbered_texts(Path(path)):
         yield number, reading.line(text)
 
 
 class Reading:
-    """Reads the lines of one journal in order."""
+    """Reader of one journal's lines in order."""
 
     def __init__(self, channel_id: str, participant_id: str) -> None:
         self._whose = channel_id, participant_id
@@ -324,19 +325,20 @@ class Reading:
 
 
 def wanted_from_ms(opened: Line) -> int | None:
-    """From when on a participant wants what was said; None where it goes on as before a restart."""
+    """Return the time from which a participant wants messages, or None if it continues as before a
+    restart."""
     value = settings(opened).get("wanted_from_ms")
     return value if isinstance(value, int) else None
 
 
 def other_format(opened: Line) -> str:
-    """Return why a session has another format; empty for one of this format."""
+    """Return the reason why a session has another format, or an empty text."""
     found = settings(opened).get("format")
     return "" if found == JOURNAL_FORMAT else f"format {found!r:.40}; this reads {JOURNAL_FORMAT}"
 
 
 def settings(opened: Line) -> dict[str, object]:
-    """What a session says of itself."""
+    """Return the description of a session in its first line."""
     values = json.loads(opened.record or "{}")
     return values if isinstance(values, dict) else {}
 
@@ -348,8 +350,8 @@ def _follows(opened: Line, before: str) -> bool:
 
 
 def numbered_texts(path: Path) -> Iterator[tuple[int, bytes | Line]]:
-    """The lines of a file that may be packed; what is too long or damaged becomes a line that says
-    so. Empty lines are passed over."""
+    """Yield the lines of a file, which may be packed. A too long or damaged line becomes a line
+    that says so. Empty lines are skipped."""
     number = 0
     try:
         with opened_file(path) as file:
@@ -361,7 +363,7 @@ def numbered_texts(path: Path) -> Iterator[tuple[int, bytes | Line]]:
 
 
 def texts(file: IO[bytes]) -> Iterator[bytes | Line]:
-    """The lines from where a file stands; what is too long is passed over unread."""
+    """Yield the lines from the present position of a file. Too long ones are skipped."""
     while text := file.readline(MAX_LINE_BYTES):
         if len(text) < MAX_LINE_BYTES or text.endswith(b"\n"):
             yield text.removeprefix(BOM_UTF8)  # which an editor leaves before the first line
@@ -373,7 +375,7 @@ def texts(file: IO[bytes]) -> Iterator[bytes | Line]:
 
 
 def is_closed(path: Path) -> bool:
-    """True if a journal file is not written any more: a part, packed, or with an end."""
+    """Return True if a journal file is closed: a part, packed, or with an end."""
     if path.suffix in PACKED or _PART.fullmatch(path.name) is not None:
         return True
     with path.open("rb") as file:
@@ -383,7 +385,7 @@ def is_closed(path: Path) -> bool:
 
 
 def opened_file(path: Path) -> IO[bytes]:
-    """A journal, unpacked.
+    """Return a journal, unpacked.
 
     Raises:
         OSError: it cannot be opened.
@@ -403,8 +405,8 @@ def opened_file(path: Path) -> IO[bytes]:
 
 
 def first_opened(path: Path) -> Opened | None:
-    """Channel and participant of the first session that can be read, and when it began; of another
-    version, those of the first at all, so that its lines are counted."""
+    """Return channel and participant of the first readable session, and its beginning. Without a
+    session of this version, use the first of another version, so that its lines are counted."""
     found = None
     for _, text in islice(numbered_texts(path), MAX_LINES_BEFORE_OPENED):
         if isinstance(text, Line) or b'"journal_opened"' not in text:

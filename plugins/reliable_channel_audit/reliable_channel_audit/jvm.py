@@ -1,4 +1,4 @@
-"""The JVM of a session here: whether there is one that will do, and what it says when it starts."""
+"""JVM of a local session: checks before its start, and its output."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _SUBMIT_OPTIONS: Final = "SPARK_SUBMIT_OPTS"
 
 
 class SparkUnavailable(ReliableChannelError):
-    """Spark cannot be started or reached; the text says what to do."""
+    """Spark cannot be started or reached. The text says what to do."""
 
 
 def java_version(java: str | None = None) -> int:
-    """The version of the Java that Spark would run on.
+    """Return the version of the Java that Spark would use.
 
     Raises:
         SparkUnavailable: there is none, or it is too old.
@@ -55,7 +55,7 @@ def java_version(java: str | None = None) -> int:
 
 
 def quiet_gateway(conf: SparkConf) -> JavaGateway:
-    """A JVM that prints errors and nothing else, on our standard error."""
+    """Start a JVM that prints only errors, on our standard error."""
     from pyspark.java_gateway import launch_gateway
 
     reading, writing = os.pipe()

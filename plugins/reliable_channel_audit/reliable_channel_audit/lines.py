@@ -1,4 +1,5 @@
-"""The lines of journals: text to typed values, and what cannot be read set aside with a reason."""
+"""Lines of journals: conversion of text to typed values. Unreadable lines are skipped with a
+reason."""
 
 from __future__ import annotations
 
@@ -13,62 +14,63 @@ from reliable_channel.spi import Unpacker
 
 OPENED: Final = "journal_opened"
 CONTINUED: Final = "journal_continued"
-"""In place of `journal_opened` where a session goes on in the next part of its journal."""
+"""Event that replaces `journal_opened` if a session continues in the next part of its journal."""
 CLOSED: Final = "journal_closed"
 GAP: Final = "journal_gap"
-"""The journal's own line about lines that it lacks; it is set aside with what it says."""
+"""Event of the journal's own line about missing lines. It is counted as unreadable, with its
+text."""
 LOGGED: Final = "message_logged"
 WIRE_IN: Final = "wire_in"
 WIRE_OUT: Final = "wire_out"
 SET_ASIDE: Final = "set_aside"
-"""The event of a line that could not be read; its `record` says why."""
+"""Event of a line that could not be read. Its `record` has the reason."""
 PLAIN: Final = frozenset({LOGGED, WIRE_IN, WIRE_OUT})
-"""Events of which a line has all that is to be known."""
+"""Events whose lines contain everything that is known about them."""
 KNOWN: Final = frozenset(
     {OPENED, CLOSED, LOGGED, WIRE_IN, WIRE_OUT} | {event.wire_name for event in get_args(AnyEvent)}
 )
 
 
 class Line(NamedTuple):
-    """A line of a journal. A field that its event has not is None."""
+    """Line of a journal. Fields that its event does not have are None."""
 
     event: str
     at_ms: int | None = None
-    """By the clock of the participant whose journal it is."""
+    """Time by the clock of the journal's participant."""
     message_id: str | None = None
     sender_id: str | None = None
     source: str | None = None
-    """How a message came or why it went; of an acknowledgement, how it is known."""
+    """Path or reason of a message, or evidence of an acknowledgement."""
     outcome: str | None = None
-    """What became of a message that came (`sds.Outcome`); of a log entry `restored`, of what the
-    application received `redelivered`."""
+    """Result of a received message (`sds.Outcome`). It is `restored` for a log entry, and
+    `redelivered` for a message to the application."""
     message_hash: bytes | None = None
     timestamp_ns: int | None = None
-    """By the clock of the message's sender."""
+    """Time by the clock of the message's sender."""
     lamport_timestamp: int | None = None
     position: int | None = None
     evicted: int | None = None
     content_sha256: bytes | None = None
     first_segment_id: str | None = None
-    """Of an own message in the log the first one of its payload, which events name."""
+    """Id of the first segment of an own message's payload, which events name."""
     acknowledged_by: str | None = None
-    """The participant whose message acknowledged an own one."""
+    """Participant whose message acknowledged an own one."""
     message_ids: list[str] | None = None
-    """Of `message_logged` what was declared lost before, of other events what they are about."""
+    """Messages of the event. For `message_logged`, messages that were declared lost before."""
     payload: bytes | None = None
-    """Of `wire_in` and `wire_out` an SDS message, of other events its content."""
+    """SDS message of `wire_in` and `wire_out`, content of other events."""
     record: str | None = None
-    """The line itself, where it has no payload and is none of `PLAIN`."""
+    """Text of the line, if it has no payload and its event is not in `PLAIN`."""
 
 
 LAST_MS: Final = 253_402_300_799_999
-"""The last millisecond of the year 9999, the latest that calendars show."""
+"""Last millisecond of the year 9999, the latest that calendars show."""
 _SECONDS: Final = range(10**9, 10**11)
 """Times of 2001 to 5138 in seconds; as milliseconds they would be of 1970 to 1973."""
 
 
 def time_text(at_ms: int, form: str = "%Y-%m-%d %H:%M:%S.%f") -> str:
-    """Show a time (UTC), to the millisecond; the bare number where no calendar has it."""
+    """Format a time (UTC) to the millisecond, or as the bare number if no calendar has it."""
     if not 0 <= at_ms <= LAST_MS:
         return f"{at_ms} ms"
     text = datetime.fromtimestamp(at_ms / 1000, UTC).strftime(form)
@@ -76,19 +78,19 @@ def time_text(at_ms: int, form: str = "%Y-%m-%d %H:%M:%S.%f") -> str:
 
 
 def time_unit(at_ms: int) -> str:
-    """Return in which other unit a time seems to be; empty for one in milliseconds."""
+    """Return the name of the other unit of a time, or an empty text for milliseconds."""
     if at_ms in _SECONDS:
         return "its times are in seconds, not milliseconds since 1970"
     return "its times are beyond the year 9999, not milliseconds since 1970" * (at_ms > LAST_MS)
 
 
 def set_aside(reason: str) -> Line:
-    """In place of a line that cannot be read."""
+    """Return the replacement of an unreadable line."""
     return Line(SET_ASIDE, record=reason)
 
 
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-"""What a column of 64 bits holds; a Lamport timestamp beyond is no honest one."""
+"""Return a value that fits a column of 64 bits. A Lamport timestamp beyond it is not honest."""
 
 
 class _Entry(msgspec.Struct):
@@ -96,7 +98,7 @@ class _Entry(msgspec.Struct):
 
 
 class Json(msgspec.Struct):
-    """What is read of a line; all else that stands there is passed over."""
+    """Fields of a line that are read. Other fields are ignored."""
 
     event: str
     at_ms: Whole
@@ -111,7 +113,7 @@ class Json(msgspec.Struct):
     position: Whole | None = None
     evicted: Whole | None = None
     wanted_from_ms: Whole | None = None
-    """Read from the whole line, where one is needed; here so that it is a number of 64 bits."""
+    """Lamport timestamp, read from the whole line so that it is a number of 64 bits."""
     content_sha256: str | None = None
     first_segment_id: str | None = None
     acknowledged_by: str | None = None
@@ -125,15 +127,15 @@ class Json(msgspec.Struct):
 
 _decoder: Final = msgspec.json.Decoder(Json)
 json_of: Final = _decoder.decode
-"""The values of a line; raises `ValueError` or `RecursionError` where it cannot be read."""
+"""Decoder of a line. It raises `ValueError` or `RecursionError` for an unreadable one."""
 all_json_of: Final = _decoder.decode_lines
-"""The values of text, which need not be one a line: one may go on in the next."""
+"""Decoder of text without line structure. One value may continue in the next."""
 
 
 def line_of(text: bytes, unpacker: Unpacker | None = None) -> Line:
-    """Read a line; one that cannot be read becomes one that says why.
+    """Read a line. An unreadable one becomes a line with the reason.
 
-    A payload is None where the `unpacker` has not read the lines that it refers to.
+    A payload is None if the `unpacker` has not read the lines to which it refers.
     """
     try:
         return _line(json_of(text), text, unpacker)
@@ -177,7 +179,7 @@ def _line(values: Json, text: bytes, unpacker: Unpacker | None) -> Line:
 
 
 def ids_in(values: Json) -> list[str] | None:
-    """The messages that a line is about, or that were declared lost before."""
+    """Return the messages that a line is about, or that were declared lost before."""
     ids = values.missing if values.message_ids is None else values.message_ids
     if ids is None:
         return None

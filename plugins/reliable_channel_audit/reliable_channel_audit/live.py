@@ -1,8 +1,8 @@
-"""A stream of journal lines watched while it comes: acknowledgements, recoveries and alarms.
+"""Stream of journal lines with acknowledgements, recoveries and alarms while it arrives.
 
-State is kept by participant, so that an alarm needs no other participant, and a timer raises it
-though no line comes any more. A join of two streams would report unacknowledged messages only as
-long as other acknowledgements come: just when it matters, it would be silent.
+State is kept for each participant, so an alarm needs no other participant. A timer raises it even
+if no line comes any more. A join of two streams would report unacknowledged messages only while
+other acknowledgements come, so it would fail when it matters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark.sql.types import StructField, StructType
 from .schemas import FLAG, NUMBER, TEXT
 
 PATIENCE_MS: Final = 300_000
-"""How long a message may be unacknowledged or missing before that is an alarm."""
+"""Time that a message may be unacknowledged or missing before it is an alarm."""
 WATCHED: Final = (
     "message_logged",
     "message_acknowledged",
@@ -44,17 +44,17 @@ NOTICE: Final = StructType(
         StructField("after_ms", NUMBER),
     ]
 )
-"""`acknowledged`, `failed`, `recovered`, `lost`; or an alarm, `unacknowledged` or `missing`; or
-`forgotten`, of what is not watched any more. At `at_ms`, this long after the message was accepted,
-or first missed."""
+"""Kind: `acknowledged`, `failed`, `recovered` or `lost`. Alarms are `unacknowledged` and `missing`.
+`forgotten` is a message that is not watched any more. `at_ms` is the time, and the age counts since
+the message was accepted, or first missed."""
 UNACKNOWLEDGED: Final = "unacknowledged"
 MISSING: Final = "missing"
 KEEP_MS: Final = 86_400_000
-"""How long an open message is watched after it was accepted, or first missed."""
+"""Time for which an open message is watched after it was accepted, or first missed."""
 MAX_OPEN: Final = 10_000
-"""Open messages of a participant that are watched; of more the oldest are forgotten."""
+"""Maximum number of watched open messages of a participant. The oldest are evicted."""
 TRIES: Final = 5
-"""How often a query is started whose source does not start in time."""
+"""Number of starts of a query whose source does not start in time."""
 LOOK_S: Final = 0.2
 NOT_CONNECTED: Final = "Python worker failed to connect back"
 _EMPTY_BATCHES: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
@@ -66,11 +66,11 @@ _OPEN: Final = StructType(
 _CLOCK: Final = StructType([StructField("newest_ms", NUMBER), StructField("read_ms", NUMBER)])
 _COLUMNS: Final = ("at_ms", "event", "message_id", "first_segment_id", "message_ids")
 WatchedLine = tuple[int, str, str | None, str | None, Iterable[str] | None]
-"""`at_ms`, `event`, `message_id`, `first_segment_id`, `message_ids`."""
+"""Columns `at_ms`, `event`, `message_id`, `first_segment_id` and `message_ids`."""
 
 
 class Notice(NamedTuple):
-    """A notice about a message."""
+    """Notice about a message."""
 
     kind: str
     message_id: str
@@ -79,27 +79,28 @@ class Notice(NamedTuple):
 
 
 class Open(NamedTuple):
-    """A message that is neither delivered nor acknowledged yet."""
+    """Message that is neither delivered nor acknowledged yet."""
 
     kind: str
-    """`UNACKNOWLEDGED` of an own one, `MISSING` of one that is known by reference alone."""
+    """Kind: `UNACKNOWLEDGED` for an own message, `MISSING` for one that is known only by
+    reference."""
     since_ms: int
     is_alarmed: bool = False
 
 
 @dataclass(slots=True)
 class Watch:
-    """What is open at one participant. Its clock is that of its journal; when no line comes, it
-    goes on as ours does."""
+    """Open messages of one participant. Its time is that of its journal, and continues with our
+    clock when no line comes."""
 
     open: dict[str, Open] = field(default_factory=dict)
     newest_ms: int = 0
     """Time of the newest line."""
     read_ms: int = 0
-    """When that was read, by our clock."""
+    """Time at which that line was read, by our clock."""
 
     def take(self, lines: Iterable[WatchedLine], now_ms: int) -> Iterator[Notice]:
-        """Take lines that are read now; return notices of what they end."""
+        """Process new lines. Return notices of the messages that they close."""
         for line in lines:
             if line[0] > self.newest_ms:
                 self.newest_ms, self.read_ms = line[0], now_ms
@@ -119,7 +120,7 @@ class Watch:
                 yield self._forgotten(message_id, at_ms)
 
     def next_ms(self, patience_ms: int) -> int | None:
-        """When `due` must be asked next, by our clock; None if nothing is open."""
+        """Return the time of the next call of `due`, by our clock, or None if nothing is open."""
         keep_ms = max(KEEP_MS, patience_ms)
         times = (
             one.since_ms + (keep_ms if one.is_alarmed else patience_ms)
@@ -164,13 +165,13 @@ class Watch:
 
 
 class Watcher(StatefulProcessor):
-    """Keeps the `Watch` of each participant in Spark's state, with one timer."""
+    """Keeper of each participant's `Watch` in Spark's state, with one timer."""
 
     def __init__(self, patience_ms: int) -> None:
         self._patience_ms = patience_ms
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name what is kept."""
+        """Declare the state of the processor."""
         self._handle = handle
         self._open = handle.getMapState("open", _KEY, _OPEN)
         self._clock = handle.getValueState("clock", _CLOCK)
@@ -178,14 +179,14 @@ class Watcher(StatefulProcessor):
     def handleInputRows(
         self, key: tuple[str, str], rows: Iterator[Row], timerValues: TimerValues
     ) -> Iterator[Row]:
-        """Take the new lines of a participant."""
+        """Process the new lines of a participant."""
         lines = sorted((tuple(row[name] for name in _COLUMNS) for row in rows), key=_at_ms)
         return self._notices(key, lines, timerValues)
 
     def handleExpiredTimer(
         self, key: tuple[str, str], timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[Row]:
-        """Raise the alarms that are due."""
+        """Raise the due alarms."""
         return self._notices(key, [], timerValues)
 
     def _notices(
@@ -215,10 +216,10 @@ class Watcher(StatefulProcessor):
 
 
 def notices(journal: DataFrame, *, patience_ms: int = PATIENCE_MS) -> DataFrame:
-    """The notices of a stream of `sds_journal` (`NOTICE`).
+    """Return the notices of a stream of `sds_journal` (`NOTICE`).
 
-    State needs RocksDB, which `session.session` chooses. A timer needs batches without lines, so
-    give the query a `trigger(processingTime=…)`, and begin it with `start`.
+    State needs RocksDB, which `session.session` selects. A timer needs batches without lines, so
+    give the query a `trigger(processingTime=…)`, and start it with `start`.
     """
     return (
         journal.where(journal.event.isin(*WATCHED))
@@ -231,11 +232,12 @@ def notices(journal: DataFrame, *, patience_ms: int = PATIENCE_MS) -> DataFrame:
 def start(
     writer: DataStreamWriter, directory: str, *, until_now: bool = False, tries: int = TRIES
 ) -> StreamingQuery:
-    """Start a query that writes into a directory, and that goes on or ends with what is there now.
+    """Start a query that writes into a directory. It runs on, or ends at the present end of the
+    journals.
 
-    Spark gives the Python process of a streaming source a fixed ten seconds to start, which is too
-    short on a machine at high load. Then the query is started again. A query with timers that is
-    to end must not run batches without lines: it would run them for ever.
+    Spark gives the Python process of a streaming source ten seconds to start, which is too short on
+    a busy machine. The query is then started again. A query with timers that should end must not
+    run batches without lines, because it would never end.
 
     Raises:
         StreamingQueryException: the query failed for another reason, or `tries` times.

@@ -1,4 +1,4 @@
-"""A participant's log, put together again from the places at which its messages landed."""
+"""Log of a participant, reconstructed from the positions of its messages."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from itertools import pairwise, repeat
 from typing import Final, NamedTuple
 
 Entry = tuple[int, str, str, bytes]
-"""Fields of `Landed`."""
+"""Fields of the class `Landed`."""
 HOUR_MS: Final = 3_600_000
 _SUM_BYTES: Final = 16
 SUMS: Final = 1 << 8 * _SUM_BYTES
 
 
 class Landed(NamedTuple):
-    """A message in a log. Equal logs have equal ones in equal order."""
+    """Message in a log. Equal logs have equal ones in equal order."""
 
     lamport_timestamp: int
     message_id: str
@@ -26,15 +26,15 @@ class Landed(NamedTuple):
 
     @property
     def key(self) -> tuple[int, str]:
-        """Where it belongs (LIP 109: Lamport timestamp, then id)."""
+        """Return the sort key (LIP 109: Lamport timestamp, then id)."""
         return self.lamport_timestamp, self.message_id
 
 
 class LogOrder:
-    """Puts each message where the participant said it landed.
+    """Log that puts each message where the participant reported it.
 
-    Positions count from the oldest entry that is kept, so that what left the log is counted along.
-    What was in the log when the journal began is unknown, and stays so.
+    Positions count from the oldest kept entry, so evicted entries are counted along. The entries
+    from before the beginning of the journal stay unknown.
     """
 
     def __init__(self) -> None:
@@ -54,30 +54,30 @@ class LogOrder:
 
     @property
     def is_partial(self) -> bool:
-        """True if there are entries of before the journal began."""
+        """True if there are entries from before the beginning of the journal."""
         return self._unknown > 0
 
     def go_on(self, log_length: int) -> None:
-        """Another session begins, with so many entries."""
+        """Begin another session with a number of entries."""
         self._evicted = 0
         self._unknown = max(0, log_length - len(self.entries))
         del self.entries[: max(0, len(self.entries) - log_length)]
 
     def lose(self) -> None:
-        """Some entries stood in lines that cannot be read: positions mean little from here on."""
+        """Note that entries were in unreadable lines, so positions are unreliable from here on."""
         self._unknown = max(1, self._unknown)
 
     def restore(self, entry: Landed) -> None:
-        """Learn of a message that was in the log when the session began."""
+        """Add a message that was in the log when the session began."""
         self._unknown = max(0, self._unknown - 1)
         self.entries.insert(bisect_left(self.entries, entry), entry)
 
     def land(self, entry: Landed, position: int, evicted: int, at_ms: int) -> None:
-        """Insert a message.
+        """Insert a message at its position.
 
-        In one step several may land, and each line names how much had left the log at the end of
-            the step: then it is right where it belongs, if that is a place between those that the
-        position means before the step and after it.
+        In one step several messages may be inserted, and each line has the number of evicted
+        entries at the end of the step. A position is correct if it lies between its meanings before
+        and after the step.
         """
         if evicted != self._evicted:
             self._step = at_ms, self._evicted
@@ -93,25 +93,26 @@ class LogOrder:
         self.entries.insert(max(0, place), entry)
 
     def forget(self, message_id: str) -> None:
-        """Take out a message that was forged."""
+        """Remove a message that was forged."""
         self.entries = [entry for entry in self.entries if entry.message_id != message_id]
 
     def digest(self) -> str:
-        """Hex digest of all entries, and of their order if that is not the one of `Landed.key`."""
+        """Return the hex digest of all entries, and of their order if it differs from
+        `Landed.key`."""
         if all(one.key <= other.key for one, other in pairwise(self.entries)):
             return digest_of(hours_of(self.entries, repeat(0)))
         return sha256(b"".join(map(entry_digest, self.entries))).hexdigest()
 
 
 class Hour(NamedTuple):
-    """Messages of a log by an hour of their Lamport timestamps. Logs with the same messages have
-    equal `entries` and `total`, in any order."""
+    """Messages of a log in one hour of Lamport time. Logs with the same messages have equal
+    `entries` and `total`, in any order."""
 
     entries: int
     total: int
     """Sum of their digests, modulo 2 ** 128."""
     first_ms: int
-    """When the first of them entered."""
+    """Time at which the first of them entered."""
     last_ms: int
 
     def __add__(self, other: Hour) -> Hour:  # type: ignore[override]
@@ -124,7 +125,7 @@ class Hour(NamedTuple):
 
 
 def hours_of(entries: Iterable[Entry], at_ms: Iterable[int]) -> dict[int, Hour]:
-    """Entries that entered the log at these times, by the begin of their hour (ms)."""
+    """Count entries that entered the log at these times, by the beginning of their hour (ms)."""
     times: defaultdict[int, list[int]] = defaultdict(list)
     totals: defaultdict[int, int] = defaultdict(int)
     for entry, entered_ms in zip(entries, at_ms, strict=False):
@@ -138,7 +139,7 @@ def hours_of(entries: Iterable[Entry], at_ms: Iterable[int]) -> dict[int, Hour]:
 
 
 def together(one: Mapping[int, Hour], other: Mapping[int, Hour]) -> dict[int, Hour]:
-    """The hours of a log of which both have other messages."""
+    """Return the hours in which two logs have different messages."""
     return {
         **one,
         **{at: one[at] + hour if at in one else hour for at, hour in other.items()},
@@ -146,7 +147,7 @@ def together(one: Mapping[int, Hour], other: Mapping[int, Hour]) -> dict[int, Ho
 
 
 def digest_of(hours: Mapping[int, Hour]) -> str:
-    """Hex digest of a log that is in order."""
+    """Return the hex digest of a log in order."""
     entries = sum(hour.entries for hour in hours.values())
     total = sum(hour.total for hour in hours.values()) % SUMS
     return f"{total:032x}-{entries}"
@@ -159,7 +160,7 @@ def entry_digest(entry: Entry) -> bytes:
 
 
 def first_difference(one: Sequence[str], other: Sequence[str]) -> int | None:
-    """The first place at which two orders of the same ids differ, or None."""
+    """Return the first place at which two orders of the same ids differ, or None."""
     return next(
         (i for i, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]), None
     )

@@ -1,7 +1,7 @@
-"""What others sent that no honest member sends, as one participant saw it.
+"""Messages of others that no honest member sends, as one participant saw them.
 
-These are figures, not findings: any program that may publish on a topic could have sent it, under
-any name.
+They are figures, not findings, because any program that may publish on a topic could have sent them
+under any name.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from reliable_channel.spi import Message, set_bits
 from .lines import WIRE_IN, Line
 
 MAX_FILL: Final = 0.99
-"""Share of the bits of a bloom filter: one with all of them acknowledges every message. At its
-capacity half of them are set; js-waku, which never empties its filter, comes here after some 70,000
-messages."""
+"""Share of set bits from which a bloom filter is suspicious, because a full one acknowledges every
+message. At its capacity half of the bits are set. js-waku never empties its filter and reaches this
+value after about 70,000 messages."""
 MAX_SENDERS: Final = 1_000
-"""Maximum number of names that are counted separately, the first ones: a made-up name costs
-nothing, and the first ones show when it began. Those after them are counted as one."""
+"""Maximum number of names that are counted separately (the first ones). Invented names cost
+nothing, and the first ones show the beginning. Later names are counted together."""
 OTHERS: Final = f"others, after the first {MAX_SENDERS:,} names"
 DISHONEST: Final = frozenset(
     reason.value
@@ -36,18 +36,19 @@ DISHONEST: Final = frozenset(
         RejectionReason.EXCESSIVE_REFERENCES,
     )
 )
-"""Why a message was refused that no honest member sends. The other reasons are of settings that
-differ, and of a receiver that has no room."""
+"""Reasons for refused messages that no honest member sends. Other reasons come from different
+settings, or from a receiver without room."""
 
 
 class Deed(NamedTuple):
-    """What a sender did of one kind, as a participant saw it: the first time, and how often."""
+    """Misbehaviour of one kind by a sender, as a participant saw it: the first time, and the
+    number."""
 
     channel_id: str
     participant_id: str
     life: int
     sender: str
-    """As the message called itself, quoted; that it had no name; or `OTHERS`."""
+    """Name in the message, quoted; a text for no name; or `OTHERS`."""
     what: str
     message_id: str
     at_ms: int
@@ -55,13 +56,13 @@ class Deed(NamedTuple):
 
 
 class Names:
-    """Names that strangers give themselves, of which only this many are counted separately."""
+    """Set of names that strangers use. Only a limited number are counted separately."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
 
     def known_as(self, sender_id: str) -> str:
-        """The name, quoted; or what it is counted as."""
+        """Return the name, quoted, or the name under which it is counted."""
         name = f"{sender_id!r:.80}" if sender_id else "a participant without a name"
         if name not in self._known and len(self._known) >= MAX_SENDERS:
             return OTHERS
@@ -70,7 +71,7 @@ class Names:
 
 
 class Misbehaviour:
-    """Counts deeds by sender; takes the lines of a life in order."""
+    """Counter of misbehaviour by sender, from the lines of a life in order."""
 
     def __init__(self, whose: tuple[str, str, int]) -> None:
         self._whose = whose
@@ -81,7 +82,7 @@ class Misbehaviour:
         return iter(self._deeds.values())
 
     def add(self, line: Line, message: Message | None, at_ms: int) -> None:
-        """Take a line, and the message that it carries."""
+        """Process a line, and the message that it carries."""
         sender_id, message_id = line.sender_id or "", line.message_id or ""
         match line.event:
             case "message_rejected":

@@ -1,4 +1,4 @@
-"""Payloads decrypted where they are decoded: in workers, which make the encryption."""
+"""Decryption of payloads in workers, which make the encryption themselves."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import anyio
 from reliable_channel.spi import DecryptionFailed, Encryption, make_encryption, process_registry
 
 EncryptionFactory = Callable[[], Encryption]
-"""Makes an encryption in a worker; it must pickle, and what it makes need not."""
+"""Function that makes an encryption in a worker. It must be picklable, its result need not be."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedEncryption:
-    """The encryption that `ReliableChannel(encryption=url)` and `--encryption` name: workers need
-    its plugin, and see the file of its keys."""
+    """Encryption of `ReliableChannel(encryption=url)` and `--encryption`. Workers need its plugin,
+    and must see its key file."""
 
     url: str
     channel_id: str
@@ -34,15 +34,15 @@ class NamedEncryption:
 
 @dataclass(frozen=True, slots=True)
 class Unopened:
-    """Why something could not be opened."""
+    """Reason why a payload could not be decrypted."""
 
     why: str
 
 
 def opened(encryption: Encryption, sealed: Sequence[bytes | None]) -> list[bytes | Unopened | None]:
-    """Decrypt one after the other, even if some fail; None stays None.
+    """Decrypt payloads one after the other, even if some fail. None stays None.
 
-    Runs a new event loop: not for callers that have one.
+    It runs a new event loop, so callers must not have one.
     """
 
     async def open_all() -> list[bytes | Unopened | None]:

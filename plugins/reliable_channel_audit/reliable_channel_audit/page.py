@@ -1,4 +1,4 @@
-"""The report as a page that stands by itself: HTML from plain values."""
+"""Report as one HTML page without other files, from plain values."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .timeline import LEGEND, TimeBucket, draw_timeline
 from .verdict import NO_CASE, Behind, Value, Verdict
 
 MAX_ROWS: Final = 200
-"""Of a table, on the page; the Parquet files have all."""
+"""Maximum number of table rows on the page. The Parquet files have all."""
 MAX_IN_MATRIX: Final = 40
-"""Participants of the table of promises, those with findings first."""
+"""Maximum number of participants in the table of promises, those with findings first."""
 MAX_STEPS_SHOWN: Final = 40
 TIMES: Final = {
     "at_ms": "since",
@@ -29,7 +29,7 @@ TIMES: Final = {
     "owed_from_ms": "wants from",
     "since_ms": "since",
 }
-"""Columns that are times, which the page gives in UTC."""
+"""Columns with times, which the page shows in UTC."""
 HEADLINES: Final = {
     Value.KEPT: "Every promise that was put to the test was kept",
     Value.BROKEN: "Broken promises",
@@ -112,14 +112,14 @@ class Subject:
     formats: Sequence[str] = ()
     """Versions of the journals."""
     options: Mapping[str, str] | None = None
-    """By name those that are not the default."""
+    """Options that differ from the defaults, by name."""
     settle_ms: int = 0
     version: str = ""
-    """Of the audit."""
+    """Data of the audit."""
 
 
 CaseTable = Mapping[tuple[str, str], tuple[int, str | None]]
-"""By participant and audit: cases, and why some could not be judged."""
+"""Cases by participant and audit, and reasons why some could not be judged."""
 
 
 def page(
@@ -132,7 +132,7 @@ def page(
     *,
     leading: Iterable[str] = (),
 ) -> str:
-    """The whole page: deliveries first, then promises; `sections` are made by `section`."""
+    """Return the whole page: deliveries first, then promises. `section` makes the `sections`."""
     body = [
         f'<h1 class="{found.value.value}">{HEADLINES[found.value]}</h1>',
         *_judged(found, subject),
@@ -161,7 +161,7 @@ def section(
 
 
 def worst_participants(found: Verdict, participants: Iterable[str]) -> list[str]:
-    """Those of the table of promises: with findings first, then by name."""
+    """Return the participants of the table of promises: those with findings first, then by name."""
     counts = Counter(each.participant_id for each in found.findings)
     every = sorted({*participants, *counts}, key=lambda name: (-counts[name], name))
     return sorted(every[:MAX_IN_MATRIX])
@@ -188,7 +188,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def title_of(column: str) -> str:
-    """How the page calls a column."""
+    """Return the name of a column on the page."""
     return TIMES.get(column, column).removesuffix("_id").replace("_", " ")
 
 
@@ -387,6 +387,6 @@ def _set_aside(found: Verdict) -> Iterator[str]:
 
 
 def as_json(found: Verdict, evidence: Sequence[Evidence]) -> str:
-    """What `check --json` prints."""
+    """Return the output of `check --json`."""
     shown = [each.to_dict() for each in evidence]
     return json.dumps(json.loads(found.to_json()) | {"evidence": shown}, indent=1) + "\n"

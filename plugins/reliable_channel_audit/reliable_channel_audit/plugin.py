@@ -1,4 +1,4 @@
-"""What the package adds to `reliable-channel`: the commands `audit …`, and `check`."""
+"""Plugin that adds the commands `audit …` and `check` to `reliable-channel`."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ COMMANDS: Final = {
     "compare": "Compare delivery rate, latency, holes and repairs of runs, scenarios and "
     "implementations.",
 }
-"""Their names, and the first paragraph of their help."""
+"""Names of the commands, with the first paragraph of their help."""
 
 
 @hookimpl

@@ -1,7 +1,7 @@
-"""The promises that take more than one participant to judge, over plain values.
+"""Promises whose judgement needs more than one participant, for plain values.
 
-Most are about one message: what all participants have of it can be judged apart from the others,
-so that any share of the messages gives a share of the answer (`tables.comparing`).
+Most of them concern one message. The entries of all participants about a message can be judged
+separately, so any share of the messages gives a share of the answer (`tables.comparing`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NO_JOURNAL_KNOWS: Final = " refers to it, and no journal knows it"
 NOT_SENT: Final = "its sender, whose journal is here, did not send it"
 ENDS_EARLY: Final = "its journal ends before it does"
 NOBODY: Final = ""
-"""Participant of a finding that no journal shows to be of any."""
+"""Participant of a finding that no journal assigns to anyone."""
 HOUR_MS: Final = 3_600_000
 ACROSS: Final = (
     Audit.DELIVERY,
@@ -48,15 +48,15 @@ ACROSS: Final = (
     Audit.REFERENCES,
     Audit.ACKNOWLEDGEMENTS,
 )
-"""Audits that take all journals of a channel."""
+"""Audits that need all journals of a channel."""
 Whose = tuple[str, str]
-"""Channel and participant."""
+"""Channel and participant of a journal."""
 MessageKey = tuple[str, str]
-"""Channel and message."""
+"""Channel and message of a case."""
 
 
 class Context:
-    """What is known of all participants: their lives, clocks, and gaps in their journals."""
+    """Knowledge of all participants: their lives, clocks, and gaps in their journals."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Context:
             self._add(Gap(*whose, 0, end_ms + 1, ALWAYS_MS[1], ENDS_EARLY))
 
     def of_channel(self, channel_id: str) -> Context:
-        """The same with the lives of one channel."""
+        """Return the same with only the lives of one channel."""
         own = copy(self)
         own.lives = [life for life in self.lives if life.channel_id == channel_id]
         return own
@@ -128,17 +128,17 @@ class Context:
         }
 
     def settle_ms(self, channel_id: str) -> int:
-        """How long a message may be on its way in this channel."""
+        """Return how long a message may be on its way in this channel."""
         return self._settles[channel_id] if self._settle_ms is None else self._settle_ms
 
     def unknown_clock(self, whose: Whose) -> str:
-        """Why the times of a participant cannot be compared with those of others; empty if they
-        can."""
+        """Return the reason why the times of a participant cannot be compared with those of others,
+        or an empty text."""
         offset = self.offsets.get(whose)
         return "" if offset is None else offset.why
 
     def gap(self, whose: Whose, from_ms: int, to_ms: int) -> Gap | None:
-        """A gap of a participant's journal within a time, or None."""
+        """Return a gap of a participant's journal within a time, or None."""
         return next(
             (
                 gap
@@ -149,15 +149,15 @@ class Context:
         )
 
     def may_have(self, whose: Whose, at_ms: int) -> bool:
-        """True if another participant's journal ends so shortly before a time that it was read
-        before it was written on."""
+        """Return True if another participant's journal ends so shortly before a time that later
+        lines may not have been read."""
         return any(
             other[0] == whose[0] and other != whose and 0 < at_ms - end_ms <= SETTLE_MS
             for other, end_ms in self.ends_ms.items()
         )
 
     def gap_of_others(self, whose: Whose, from_ms: int, to_ms: int) -> Gap | None:
-        """A gap of another participant's journal within a time, or None."""
+        """Return a gap of another participant's journal within a time, or None."""
         others = (each for each in self._gaps.get(whose[0], {}) if each != whose[1])
         found = (self.gap((whose[0], each), from_ms, to_ms) for each in others)
         return next(filter(None, found), None)
@@ -165,29 +165,30 @@ class Context:
 
 @dataclass(slots=True)
 class Compared:
-    """What comes of comparing participants."""
+    """Results of comparing participants."""
 
     findings: list[Finding] = field(default_factory=list)
     on_the_way: int = 0
-    """Pairs of message and participant for which it is too early to say."""
+    """Pairs of message and participant for which it is too early to judge."""
     unjudged: dict[Audit, str] = field(default_factory=dict)
-    """Why something cannot be judged."""
+    """Reasons why cases cannot be judged."""
     behind: dict[Whose, tuple[int, int]] = field(default_factory=dict)
-    """How many messages a participant lacks at the end, and when the first one was accepted."""
+    """Number of messages that a participant lacks at the end, and the time when the first one was
+    accepted."""
     lost: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)
-    """Messages that were not delivered, by channel, sender, receiver and hour."""
+    """Undelivered messages, by channel, sender, receiver and hour."""
 
     def lacks(self, whose: Whose, since_ms: int, messages: int = 1) -> None:
-        """Count messages that a participant lacks."""
+        """Count the messages that a participant lacks."""
         count, first_ms = self.behind.get(whose, (0, since_ms))
         self.behind[whose] = count + messages, min(first_ms, since_ms)
 
     def cannot_judge(self, audit: Audit, participant_id: str, why: str) -> None:
-        """Note a reason; of several, the same one always."""
+        """Note a reason. Of several, always the same one is kept."""
         self.add_reason(audit, not_judged(participant_id, why))
 
     def add_reason(self, audit: Audit, reason: str) -> None:
-        """Note a reason as `cannot_judge` gives it."""
+        """Note a reason that `cannot_judge` returned."""
         self.unjudged[audit] = min(reason, self.unjudged.get(audit, reason))
 
 
@@ -198,8 +199,8 @@ def compare_messages(
     acknowledgements: Iterable[Acknowledgement],
     orphans: Iterable[Orphan],
 ) -> tuple[Compared, dict[MessageKey, list[Delivery]]]:
-    """Judge all that is about single messages; of a share of the messages, all there is of them,
-    and the failures of all. Returns messages that were not sent, which `invented` takes."""
+    """Judge everything about single messages. A share of the messages must contain everything about
+    them, and all failures. Return messages that were not sent, for `invented`."""
     result = Compared()
     holders: defaultdict[MessageKey, list[Delivery]] = defaultdict(list)
     for each in deliveries:
@@ -228,11 +229,11 @@ def undelivered(
     false: Mapping[MessageKey, object],
     result: Compared,
 ) -> None:
-    """Find messages that were accepted, and not delivered to a participant that wanted them and
-    was there later.
+    """Find messages that were accepted, but not delivered to a participant that wanted them and was
+    present later.
 
-    A message whose failure was reported to its sender does not count, nor does one that was
-    `not_sent`. Times are corrected by what clocks are certainly ahead.
+    A message whose failure was emitted to its sender does not count, nor does one that was
+    `not_sent`. Times are corrected by the certain leads of clocks.
     """
     outcomes = list(outcomes)
     failures = {(each.channel_id, each.message_id) for each in outcomes if each.is_failure}
@@ -339,7 +340,7 @@ def orphaned(
     orphans: Iterable[Orphan],
     result: Compared,
 ) -> None:
-    """Find references to messages that no journal knows, at each participant once."""
+    """Find references to messages that no journal contains, at each participant once."""
     for each in sorted(set(orphans)):
         if each.channel_id in context.partial or (each.channel_id, each.message_id) in holders:
             continue
@@ -356,10 +357,11 @@ def orphaned(
 def not_sent(
     context: Context, holders: Mapping[MessageKey, Sequence[Delivery]], result: Compared
 ) -> dict[MessageKey, list[Delivery]]:
-    """Return messages in logs that their sender did not send, though its journal is of that time.
+    """Return messages in logs that their sender did not send, although its journal covers that
+    time.
 
-    A sender that has the message from others did not send it either. Times are corrected by what
-    clocks are certainly ahead.
+    A sender that received the message from others did not send it either. Times are corrected by
+    the certain leads of clocks.
     """
     found = {}
     for key, held in holders.items():
@@ -388,9 +390,9 @@ def not_sent(
 def invented(
     false: Mapping[MessageKey, Sequence[Delivery]], dispatches: Iterable[Dispatch]
 ) -> Iterator[Finding]:
-    """Messages that were `not_sent`, at the participant that sent them out and did not receive
-    them, or that has them though they never arrived; if no journal shows that, under no
-    participant."""
+    """Return messages that were `not_sent`, with the participant that sent them without receiving
+    them, or that has them although they never arrived. If no journal shows it, no participant is
+    named."""
     hashes = {
         (each.channel_id, each.message_hash): message
         for message, held in false.items()
@@ -412,7 +414,7 @@ def invented(
 
 
 def without_journal(lives: Iterable[Life], heard: Iterable[HeardSender]) -> list[tuple[str, str]]:
-    """Channel and name of each participant that was heard and left no journal."""
+    """Return channel and name of each participant that was heard and left no journal."""
     here = {life[:2] for life in lives}
     return sorted({(each.channel_id, each.sender_id) for each in heard} - here)
 
@@ -420,7 +422,7 @@ def without_journal(lives: Iterable[Life], heard: Iterable[HeardSender]) -> list
 def unknowns(
     judged: Iterable[Coverage], context: Context, unjudged: Mapping[Audit, str]
 ) -> dict[str, str]:
-    """By audit why it cannot be known whether its promise was kept."""
+    """Return the reasons by audit why its promise is unknown."""
     cases: Counter[tuple[str, str]] = Counter()
     why = {audit.value: unjudged[audit] for audit in Audit if audit in unjudged}
     for whose, offset in sorted(context.offsets.items()):
@@ -435,7 +437,7 @@ def unknowns(
 
 
 def not_judged(participant_id: str, why: str) -> str:
-    """How a reason reads that is of one participant."""
+    """Return the text of a reason about one participant."""
     return f"at {participant_id}: {why}"
 
 
@@ -444,8 +446,8 @@ def reasons(
     cases: Mapping[tuple[str, str], int],
     unheard: Iterable[tuple[str, str]],
 ) -> dict[str, str]:
-    """By audit why it is unknown, from what there is of each channel: journals of so many
-    participants, so many cases of each audit, and participants without a journal."""
+    """Return the reasons by audit why it is unknown, from the number of journals, cases and
+    participants without a journal in each channel."""
     found: dict[str, str] = {}
     if not journals:
         return {audit.value: "no journal" for audit in ESSENTIAL}
@@ -464,7 +466,8 @@ def reasons(
 
 
 def ids_of_several(holders: Mapping[MessageKey, Sequence[Delivery]]) -> Iterator[Finding]:
-    """Where a log has another message under an id than its sender accepted, or most others have."""
+    """Return the places where a log has another message under an id than its sender accepted, or
+    most others have."""
     for held in holders.values():
         counts = Counter(_meaning(each) for each in held)
         if len(counts) == 1:
@@ -479,10 +482,10 @@ def ids_of_several(holders: Mapping[MessageKey, Sequence[Delivery]]) -> Iterator
 
 
 def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Iterator[Finding]:
-    """Where the order of a log differs first from that of most others.
+    """Return the places where the order of a log first differs from that of most others.
 
-    Logs that are in order have one order, so only those of `disordered` need be given. Only what
-    both have counts: what is absent is for `undelivered` to judge.
+    Logs in order have one order, so only those of `disordered` are needed. Only common messages
+    count, because `undelivered` judges missing ones.
     """
     compared = disordered(lives)
     logs: defaultdict[tuple[str, str, int], list[tuple[int, str]]] = defaultdict(list)
@@ -504,12 +507,13 @@ def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Itera
 
 
 def difference(position: int, model_id: str, message_id: str) -> str:
-    """How a finding describes where two logs differ."""
+    """Return the text of a finding about two logs that differ."""
     return f"position {position} of what both have is {message_id} in the log of {model_id}"
 
 
 def disordered(lives: Iterable[Life]) -> list[tuple[Life, list[Life]]]:
-    """Of each channel a life whose log most others share, and those whose order may differ."""
+    """Return for each channel a life whose log most others share, and the lives whose order may
+    differ."""
     channels: defaultdict[str, list[Life]] = defaultdict(list)
     for life in sorted(lives):
         channels[life.channel_id].append(life)
@@ -527,7 +531,7 @@ def disordered(lives: Iterable[Life]) -> list[tuple[Life, list[Life]]]:
 
 
 def twice_at_a_time(lives: Iterable[Life]) -> Iterator[Finding]:
-    """Participants with two journals of the same time."""
+    """Find participants with two journals of the same time."""
     by_begin = sorted(lives, key=lambda life: (life[:2], life.opened_ms, life.life))
     for before, life in pairwise(by_begin):
         if before[:2] == life[:2] and life.opened_ms < before.until_ms:
@@ -536,7 +540,7 @@ def twice_at_a_time(lives: Iterable[Life]) -> Iterator[Finding]:
 
 
 def hour_of(at_ms: int) -> int:
-    """When the hour of a time began (ms)."""
+    """Return the beginning of the hour of a time (ms)."""
     return at_ms - at_ms % HOUR_MS
 
 

@@ -1,4 +1,4 @@
-"""Delivery rate and latency: of a channel, by hour, and by sender and receiver."""
+"""Delivery rate and latency of a channel, by hour, and by sender and receiver."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .promises import hour_of
 from .verdict import MAX_FINDINGS, Lost, Rate
 
 LEVELS: Final = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99, "max_ms": 1.0}
-"""Shares of deliveries whose latency is given."""
+"""Shares of deliveries for which the latency is given."""
 Group = tuple[str, int | None, str | None, str | None]
-"""Channel, and of a part of its deliveries the hour, or sender and receiver."""
+"""Channel, with the hour or the sender and receiver of a part of its deliveries."""
 
 
 def rates(
@@ -22,7 +22,7 @@ def rates(
     lost: Iterable[Lost],
     ahead_ms: Mapping[tuple[str, str], int],
 ) -> list[Rate]:
-    """Count deliveries to others and losses; times are corrected by how far clocks are ahead."""
+    """Count deliveries to others, and losses. Times are corrected by the leads of clocks."""
     accepted: dict[tuple[str, str], tuple[bool, int]] = {}
     for each in deliveries:
         key = each.channel_id, each.message_id
@@ -40,7 +40,7 @@ def rates(
 
 
 def rated(delays: Mapping[Group, Sequence[int]], lost: Iterable[Lost]) -> list[Rate]:
-    """Rates from sorted latencies and from losses."""
+    """Return rates from sorted latencies and from losses."""
     losses = Counter[Group]()
     for one in lost:
         for group in _groups(*one[:4]):
@@ -50,13 +50,13 @@ def rated(delays: Mapping[Group, Sequence[int]], lost: Iterable[Lost]) -> list[R
 
 
 def levels(delays: Sequence[int], shares: Iterable[float] = LEVELS.values()) -> list[int | None]:
-    """The least of sorted values that such a share of them does not exceed, for each share."""
+    """Return for each share the smallest of the sorted values that this share does not exceed."""
     count = len(delays)
     return [int(delays[max(ceil(count * share), 1) - 1]) if count else None for share in shares]
 
 
 def listed(found: Iterable[Rate]) -> list[Rate]:
-    """Rates in the order of `Verdict.rates`: channels, their hours, and the worst pairs."""
+    """Order rates as in `Verdict.rates`: channels, their hours, and the worst pairs."""
     every = sorted(found, key=lambda each: (*each.badness, *map(str, each[:4])))
     pairs = [each for each in every if each.sender_id is not None]
     others = [each for each in every if each.sender_id is None]
@@ -65,12 +65,12 @@ def listed(found: Iterable[Rate]) -> list[Rate]:
 
 
 def percent(share: float) -> str:
-    """A share for people, rounded down: only what is whole is 100 %."""
+    """Format a share for people, rounded down, so that only a complete one is 100 %."""
     return f"{floor(share * 10_000) / 100:g} %"
 
 
 def duration(ms: float | None) -> str:
-    """A time for people; empty if it is None."""
+    """Format a time for people. None becomes an empty text."""
     if ms is None:
         return ""
     if ms < 1_000:
@@ -79,7 +79,7 @@ def duration(ms: float | None) -> str:
 
 
 def latency(rate: Rate) -> str:
-    """The latencies of a rate in words; empty if nothing was delivered."""
+    """Format the latencies of a rate in words, or return an empty text without deliveries."""
     if not rate.delivered:
         return ""
     return f"half in {duration(rate.p50_ms)}, 99 % in {duration(rate.p99_ms)}"

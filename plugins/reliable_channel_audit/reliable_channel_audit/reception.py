@@ -1,7 +1,7 @@
-"""What arrived, what entered the log and what the application received: of one life, compared.
+"""Comparison of arrivals, log entries and receptions by the application, in one life.
 
-The three are written down apart, so that each is evidence against the others. What is absent counts
-only where every line of the journal could be read: else it may stand in one that could not.
+The journal has separate lines for the three, so each is evidence against the others. A missing line
+counts only if every line of the journal could be read. Otherwise it may be in an unreadable one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TAKEN: Final = frozenset({"delivered", "parked"})
 LINES_MISSING: Final = "lines of the journal are missing or cannot be read"
 
 Remark = tuple[Audit, str, int, str]
-"""What was found: of which promise, message id, when, detail."""
+"""Broken promise: its name, message id, time and detail."""
 
 
 class _Copy(NamedTuple):
@@ -37,7 +37,7 @@ class _Copy(NamedTuple):
 
 
 class Reception:
-    """Takes the lines of a life in order."""
+    """Collector of the lines of a life in order."""
 
     def __init__(self, participant_id: str) -> None:
         self._participant_id = participant_id
@@ -64,7 +64,7 @@ class Reception:
         self._last_ms = 0
 
     def add(self, line: Line, message: Message | None) -> None:
-        """Take a line, and the message that it carries."""
+        """Process a line, and the message that it carries."""
         at_ms = line.at_ms or 0
         match line.event:
             case event if event == SET_ASIDE:
@@ -89,7 +89,7 @@ class Reception:
         self._last_ms = at_ms
 
     def remarks(self) -> Iterator[Remark]:
-        """What was found so far; more lines may follow."""
+        """Return the present findings. More lines may follow."""
         yield from self._found
         if self.is_damaged:
             return
@@ -105,7 +105,7 @@ class Reception:
                 yield Audit.RECEIVED, message_id, copy.at_ms, detail
 
     def unjudged(self) -> Iterator[tuple[Audit, str]]:
-        """What could not be judged, and why."""
+        """Return the cases that could not be judged, with reasons."""
         if self.is_damaged and (self._not_arrived or self._waiting or self._unlogged):
             yield Audit.ARRIVED, LINES_MISSING
             yield Audit.RECEIVED, LINES_MISSING

@@ -1,7 +1,7 @@
-"""One participant's life, read line by line: what can be judged from its own journal alone.
+"""Life of one participant, read line by line, with everything that its own journal can show.
 
-A participant that receives a message has its causal history in the journal, so causality needs no
-other one: a journal is a unit, and a million of them are judged side by side.
+The journal of a receiver has the causal history of each message, so causality needs no other
+journal. A journal is therefore a unit of work, and a million of them can be judged in parallel.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from .misbehaviour import MAX_SENDERS, Misbehaviour
 from .reception import LINES_MISSING, TAKEN, Reception
 
 BACK_MS: Final = 1_000
-"""By so much a clock may seem to go back: what the channel's own clock tolerates."""
+"""Backward step of a clock that is tolerated, as by the channel's own clock."""
 SPECIFIED: Final = ("both", "sds-r-only")
-"""The strategies that ask others as SDS-R has it."""
+"""Retrieval strategies that use SDS-R."""
 ACKNOWLEDGED_UNSENT: Final = "acknowledged, and this participant never sent it"
 ACKNOWLEDGED_FIRST: Final = "acknowledged before it was in the log"
 PART_MISSING: Final = "an earlier part of its journal is missing"
@@ -44,25 +44,25 @@ _DEFAULTS: Final = flat(ChannelOptions())
 
 
 class Life(NamedTuple):
-    """A participant with one log, from its beginning to its end."""
+    """Participant with one log, from its beginning to its end."""
 
     channel_id: str
     participant_id: str
     life: int
     path: str
-    """Where it begins."""
+    """Place of its beginning."""
     opened_ms: int
     until_ms: int
-    """The last that its journal says of it."""
+    """Time of the last line of its journal."""
     owed_from_ms: int
-    """From when on what is said is owed to it."""
+    """Time from which messages are owed to it."""
     settle_ms: int
-    """How long a message may take to arrive here, repaired where it was lost, by the options."""
+    """Time that a message may take to arrive here, with repair after a loss, by the options."""
     entries: int
-    """Messages that entered its log."""
+    """Number of messages that entered its log."""
     log_digest: str
     is_whole: bool
-    """True if the log has exactly the messages that entered it, so that two with one digest have
+    """True if the log has exactly the messages that entered it. Two such logs with one digest have
     the same deliveries."""
     last_lamport: int
     """Lamport timestamp of the last own message."""
@@ -71,27 +71,27 @@ class Life(NamedTuple):
     impostors: int
     """Entries in this participant's name that came from others."""
     time_unit: str
-    """Why the times are none in milliseconds; empty where they are."""
+    """Reason why the times are not in milliseconds. Empty if they are."""
 
 
 class CaseCounts(NamedTuple):
-    """How much there was to look at in a life."""
+    """Numbers of cases in a life."""
 
     entries: int
     """Messages that entered the log."""
     arrivals: int
-    """Those of others among them."""
+    """Messages of others that entered the log."""
     in_order: int
     """Entries of a log that is known from its beginning."""
     references: int
-    """Of messages in the log, to others."""
+    """References of messages in the log to others."""
     asked: int
-    """Messages that were asked of others."""
+    """Messages that were requested from others."""
     heard: int
-    """Those that were taken, or were syncs."""
+    """Messages that were accepted, or were syncs."""
 
     def by_audit(self) -> dict[Audit, int]:
-        """How many cases each audit had."""
+        """Return the number of cases of each audit."""
         return {
             Audit.DELIVERY: self.arrivals,
             Audit.ARRIVED: self.arrivals,
@@ -110,7 +110,7 @@ class CaseCounts(NamedTuple):
 
 
 def message_of(payload: bytes | None) -> Message | None:
-    """The message on the wire, in its dialect; None where it is not an SDS message."""
+    """Return the wire message in its dialect, or None if it is not an SDS message."""
     if payload is None:
         return None
     try:
@@ -123,7 +123,7 @@ def message_of(payload: bytes | None) -> Message | None:
 
 
 class Replay:
-    """Reads the lines of one life in order; then `findings` says what was broken."""
+    """Reader of one life's lines in order. Afterwards `findings` returns the broken promises."""
 
     def __init__(
         self, channel_id: str, participant_id: str, life: int, *, settle_ms: int | None = None
@@ -250,11 +250,11 @@ class Replay:
 
     @property
     def log(self) -> list[Landed]:
-        """The log as it ended, without what was in it when the journal began."""
+        """Log at its end, without the entries from before the beginning of the journal."""
         return self._log.entries
 
     def life(self) -> Life:
-        """The participant, and how its log ended."""
+        """Return the participant, and the end of its log."""
         return Life(
             *self._whose,
             self._path,
@@ -272,7 +272,7 @@ class Replay:
         )
 
     def gaps(self) -> Iterator[Gap]:
-        """The times of which lines are missing."""
+        """Return the times whose lines are missing."""
         yield from self._gaps
         if self._gap_why:
             yield Gap(*self._whose, self._last_ms, self._until_ms, self._gap_why)
@@ -280,14 +280,14 @@ class Replay:
             yield Gap(*self._whose, *ALWAYS_MS, self._time_unit)
 
     def findings(self) -> list[Finding]:
-        """The broken promises, as far as this journal alone shows them."""
+        """Return the broken promises, as far as this journal alone shows them."""
         remarks = (self._finding(*remark) for remark in self._reception.remarks())
         alone = (*self._not_told(), *self._told_without_proof(), *self._without_end())
         found = (*self._found, *self._not_restored.values())
         return [*found, *remarks, *alone, *self._out_of_order()]
 
     def judged(self) -> Iterator[Coverage]:
-        """How much each audit looked at here, and what it could not judge."""
+        """Return the number of cases of each audit, and the cases that it could not judge."""
         cases = CaseCounts(
             entries=len(self._seen),
             arrivals=self._reception.arrivals,
@@ -301,13 +301,13 @@ class Replay:
             yield Coverage(*self._whose, audit.value, cases[audit], unjudged.get(audit))
 
     def heard(self) -> Iterator[HeardSender]:
-        """The senders of received messages."""
+        """Return the senders of received messages."""
         for sender_id, values in self._heard.items():
             yield HeardSender(*self._whose, sender_id, *values)
 
     def orphans(self) -> Iterator[Orphan]:
-        """References to what is not here in the end; not those that a newcomer may take for older
-        than what it asked for."""
+        """Return references to messages that are missing in the end, except those that a newcomer
+        may treat as older than requested."""
         if self._log.is_partial:
             return  # the journal may lack the line of it
         for reference, early in self._early.items():
@@ -359,7 +359,7 @@ class Replay:
 
     @property
     def settle_ms(self) -> int:
-        """How long a message may be on its way to this participant."""
+        """Return how long a message may be on its way to this participant."""
         return self._settle_ms
 
     @property
@@ -369,16 +369,16 @@ class Replay:
 
     @property
     def has_whole_contents(self) -> bool:
-        """True if the application receives contents as they stand in messages."""
+        """True if the application receives contents exactly as in messages."""
         return self._reception.is_plain
 
     @property
     def knows_log(self) -> bool:
-        """True if all of the log is in the journals."""
+        """True if the journals contain the whole log."""
         return not self._log.is_partial
 
     def option(self, name: str) -> Any:
-        """An option of the latest session; the default for a value of another type."""
+        """Return an option of the latest session, or the default for a value of another type."""
         default = _DEFAULTS[name]
         value = self._options.get(name, default)
         return value if isinstance(default, type(value)) else default

@@ -1,4 +1,4 @@
-"""The report: one page that stands by itself, and the same as JSON and Parquet."""
+"""Report: one page without other files, and the same data as JSON and Parquet."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .verdict import Rate, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A table of the report."""
+    """Table of the report."""
 
     name: str
     title: str
@@ -42,7 +42,7 @@ LEADING: Final = (
     Figure("repair", "Losses that were repaired", figures.repair_efficiency),
     Figure("acknowledgements", "Acknowledgements", figures.acknowledgement_latency),
 )
-"""Before the promises, after delivery rates: what an operator asks first."""
+"""Sections before the promises and after delivery rates: the first questions of an operator."""
 FIGURES: Final = (
     Figure("overhead", "Overhead", figures.overhead),
     Figure("clocks", "Clocks", figures.clocks),
@@ -59,7 +59,7 @@ def write_report(
     settle_ms: int | None = None,
     with_dag: bool = False,
 ) -> Path:
-    """Write `index.html`, `report.json` and a Parquet file a table; return the page's path.
+    """Write `index.html`, `report.json` and a Parquet file for each table. Return the page's path.
 
     Of the journals in `paths` the options are shown. With `with_dag` the causal DAG is read from
     the lines of what was judged.

@@ -1,5 +1,5 @@
-"""The tables of the formats of `spark.read`, and of what is made of them. Ids are text, hashes 32
-bytes, times milliseconds since 1970 by the clock of the participant in whose journal they stand."""
+"""Tables of the `spark.read` formats and of their results. Ids are text, hashes 32 bytes, and times
+milliseconds since 1970 by the clock of the journal's participant."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ JOURNAL: Final = _table(
     payload=BYTES,
     record=TEXT,
 )
-"""A line of a journal (`lines.Line`). `life` is null in a stream, which begins anywhere."""
+"""Line of a journal (`lines.Line`). `life` is null in a stream, which may begin anywhere."""
 
 MESSAGE: Final = _table(
     dialect=TEXT,

@@ -1,4 +1,4 @@
-"""Latency over time as a picture, shaded where promises were broken or messages repaired."""
+"""Picture of latency over time, shaded where promises were broken or messages repaired."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from .lines import time_text
 
 MAX_STRETCHES: Final = 120
-"""Stretches of time of a picture; a wall has no room for more."""
+"""Maximum number of time bins in a picture."""
 DELIVERIES_A_STRETCH: Final = 20
-"""On average: fewer have no median worth drawing."""
+"""Mean number of messages in a bin. Fewer have no useful median."""
 _WIDTH, _HEIGHT = 960, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 88, 12, 14, 40
 _TICKS: Final = 8
@@ -28,7 +28,7 @@ _LINES: Final = (("p50_ms", "#0072B2", ""), ("p90_ms", "#D55E00", "6 3"))
 
 
 class TimeBucket(NamedTuple):
-    """What happened in one stretch of time."""
+    """Events of one time bin."""
 
     begin_ms: int
     end_ms: int
@@ -42,7 +42,7 @@ class TimeBucket(NamedTuple):
 
 
 def draw_timeline(buckets: Sequence[TimeBucket]) -> str:
-    """An SVG of latencies (a logarithmic scale) over time; empty where there is nothing to draw."""
+    """Return an SVG of latencies (a logarithmic scale) over time, or an empty text without data."""
     levels = [each for stretch in buckets for each in stretch[3:5] if each is not None]
     if not levels:
         return ""

@@ -1,4 +1,4 @@
-"""The findings, in the form that a person and a program read."""
+"""Verdict: the findings in a form for people and programs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Final, NamedTuple
 from .findings import ESSENTIAL, Audit, Finding, severity
 
 MAX_FINDINGS: Final = 1_000
-"""Maximum number of findings of an audit that are listed; all are counted."""
+"""Maximum number of listed findings of an audit. All are counted."""
 
 
 NO_CASE: Final = "no case"
-"""Of a promise that waits for an occasion, as repair does, that alone leaves nothing unknown."""
+"""Text for a promise that had no occasion, such as repair. It does not make the verdict unknown."""
 
 
 class Value(Enum):
-    """Whether a promise was kept."""
+    """Value of a promise: kept, broken or unknown."""
 
     KEPT = "kept"
     BROKEN = "broken"
@@ -27,27 +27,27 @@ class Value(Enum):
 
 
 class SetAside(NamedTuple):
-    """Lines that could not be read, of one file and for one reason."""
+    """Unreadable lines of one file, for one reason."""
 
     path: str
     reason: str
     lines: int
-    """0 for a file of which nothing is read."""
+    """Number of read lines (0 for a file of which nothing is read)."""
     first_line: int
 
 
 class Behind(NamedTuple):
-    """A participant that lacks messages at the end of its journal."""
+    """Participant that lacks messages at the end of its journal."""
 
     channel_id: str
     participant_id: str
     messages: int
     since_ms: int
-    """When the first of them was accepted."""
+    """Time when the first of them was accepted."""
 
 
 class Lost(NamedTuple):
-    """Messages of a sender that were accepted in one hour, and not delivered to a receiver."""
+    """Messages of a sender that were accepted in one hour, but not delivered to a receiver."""
 
     channel_id: str
     sender_id: str
@@ -61,62 +61,64 @@ class Rate(NamedTuple):
 
     channel_id: str
     hour_ms: int | None
-    """Begin of the hour in which the messages were accepted, if it is about one."""
+    """Beginning of the hour in which the messages were accepted. None if it is not about an
+    hour."""
     sender_id: str | None
     receiver_id: str | None
     delivered: int
     lost: int
     rate: float
-    """Share of what was owed that was delivered."""
+    """Share of the owed deliveries that were made."""
     p50_ms: int | None
-    """Latency from log to log that half of the deliveries do not exceed; None without any."""
+    """Latency from log to log that half of the deliveries do not exceed. None without
+    deliveries."""
     p90_ms: int | None
     p99_ms: int | None
     max_ms: int | None
 
     @property
     def badness(self) -> tuple[float, int]:
-        """Sorts the lowest rate first, then the slowest."""
+        """Sort key with the lowest rate first, then the slowest."""
         return self.rate, -(self.p99_ms or 0)
 
 
 @dataclass(slots=True, kw_only=True)
 class Verdict:
-    """What journals show of the promises; the same for `check` and `audit`."""
+    """Verdict of journals about the promises, equal for `check` and `audit`."""
 
     participants: int = 0
     lives: int = 0
-    """Logs: a participant that starts again without its state begins another one."""
+    """Number of logs. A participant that starts again without its state begins another one."""
     logs: int = 0
-    """Different ones among them."""
+    """Number of different logs."""
     messages: int = 0
     deliveries: int = 0
     """Messages in logs, own ones included."""
     on_the_way: int = 0
-    """Pairs of message and participant for which it is too early to say."""
+    """Pairs of message and participant for which it is too early to judge."""
     behind: list[Behind] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     rates: list[Rate] = field(default_factory=list, compare=False)
-    """Of each channel, then of its hours, and of pairs the worst, at most `MAX_FINDINGS`."""
+    """Rates of each channel, then of its hours, and of the worst pairs, at most `MAX_FINDINGS`."""
     clocks: dict[tuple[str, str], int | None] = field(default_factory=dict)
-    """By channel and participant how far a wrong clock is ahead for certain (ms); None: unknown."""
+    """Certain lead of a wrong clock by channel and participant (ms). None means unknown."""
     judged: dict[str, int] = field(default_factory=dict)
-    """How many cases each audit looked at."""
+    """Number of cases of each audit."""
     unknown: dict[str, str] = field(default_factory=dict)
-    """By audit why it is not known whether its promise was kept."""
+    """Reasons by audit why its promise is unknown."""
     without_journal: list[tuple[str, str]] = field(default_factory=list)
     """Channel and name of the participants that were heard and left no journal."""
     broken: dict[str, int] = field(default_factory=dict)
-    """How often each promise was broken, by audit."""
+    """Number of broken promises, by audit."""
     findings: list[Finding] = field(default_factory=list)
-    """Of each audit the first ones, at most `MAX_FINDINGS`."""
+    """First findings of each audit, at most `MAX_FINDINGS`."""
     set_aside: list[SetAside] = field(default_factory=list)
     misbehaviour: dict[str, int] = field(default_factory=dict)
-    """What strangers or members sent that no honest member sends, and how often it came."""
+    """Messages that no honest member sends, by strangers or members, with their number."""
 
     @property
     def value(self) -> Value:
-        """What all audits together find."""
+        """Findings of all audits together."""
         if any(self.broken.values()):
             return Value.BROKEN
         essential = any(self.unknown.get(audit.value) for audit in ESSENTIAL)
@@ -131,18 +133,18 @@ class Verdict:
 
     @property
     def delivered(self) -> tuple[int, int]:
-        """Messages that were delivered to others, and those that were to be."""
+        """Number of deliveries to others, and of owed ones."""
         owed = self.judged.get(Audit.DELIVERY.value, 0)
         return owed - self.broken.get(Audit.DELIVERY.value, 0), owed
 
     @property
     def ahead_ms(self) -> dict[tuple[str, str], int]:
-        """By channel and participant how far a clock is ahead for certain, if it is (ms)."""
+        """Certain lead of a clock by channel and participant (ms)."""
         return {whose: ms for whose, ms in self.clocks.items() if ms}
 
     @property
     def holds(self) -> bool:
-        """True if every promise that was put to the test was kept, and it is known."""
+        """True if every tested promise was kept, and none is unknown."""
         return self.value is Value.KEPT
 
     def to_json(self) -> str:
@@ -163,7 +165,7 @@ class Verdict:
 
 
 def counted(findings: list[Finding]) -> tuple[dict[str, int], list[Finding]]:
-    """How many findings each audit has, and the first ones of each."""
+    """Return the number of findings of each audit, and the first ones of each."""
     broken: Counter[str] = Counter()
     first = []
     for each in sorted(findings):
@@ -174,5 +176,5 @@ def counted(findings: list[Finding]) -> tuple[dict[str, int], list[Finding]]:
 
 
 def often(times: int) -> str:
-    """How many times, in words."""
+    """Return a number of times in words."""
     return "once" if times == 1 else f"{times:,} times"

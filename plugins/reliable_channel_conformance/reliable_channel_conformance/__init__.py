@@ -1,1 +1,1 @@
-"""Show that an implementation of SDS keeps the rules, ours or another one."""
+"""Shows that an implementation of SDS keeps the rules, be it this one or another one."""

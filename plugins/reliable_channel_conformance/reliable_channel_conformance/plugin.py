@@ -1,4 +1,4 @@
-"""What the package adds to `reliable-channel`: the command `conformance`."""
+"""The command `conformance`, which the package adds to `reliable-channel`."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "conformance": "Test a program against the rules of SDS and SDS-R (docs/conformance-kit.md).",
 }
-"""Their names, and the first paragraph of their help."""
+"""The names of the commands, and the first paragraph of their help."""
 
 
 @hookimpl
 def register_commands(app: "typer.Typer") -> None:
-    """Add `conformance`."""
+    """Add the command `conformance`."""
     from reliable_channel.spi import lazy_command
 
     for name, summary in COMMANDS.items():

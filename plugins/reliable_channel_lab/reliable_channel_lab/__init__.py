@@ -1,1 +1,1 @@
-"""Whole groups in virtual time: `sim` runs them, `sweep` runs them by the hundred."""
+"""Whole groups in virtual time: `sim` runs single groups, `sweep` hundreds of them."""

@@ -24,8 +24,8 @@ TOPIC = "/simulated/1/chat/proto"
 
 
 def journals_in(directory: Path, scenario: Scenario) -> Callable[[str], JournalKeeper]:
-    """What a simulation of this scenario writes the journals of its participants with, one file
-    for each; `runtime/runtime.py` writes the same in earnest.
+    """Return the maker of the participants' journals for a simulation of this scenario, one file
+    each. In a real channel, `runtime/runtime.py` writes the same.
 
     Raises:
         FileExistsError: there are journals already, which would be continued.

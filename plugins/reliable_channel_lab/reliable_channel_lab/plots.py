@@ -1,10 +1,10 @@
-"""Curves as SVG: small multiples with one legend, the same bytes for the same figures.
+"""Curves as SVG: small diagrams with one legend, the same bytes for the same figures.
 
 Needs matplotlib, a separate extra: `pip install 'reliable-channel-lab[plots]'`. Nothing else
 here does, so it is imported when something is drawn.
 
-Lines differ in colour, dashes and marker, so that readers without colour vision can read them
-as well; the colours are those of Okabe and Ito (2008), which most colour-blind people distinguish.
+Lines differ in colour, dashes and marker, so that readers without colour vision can distinguish
+them. The colours are those of Okabe and Ito (2008), which most colour-blind people can distinguish.
 """
 
 from collections.abc import Sequence
@@ -53,23 +53,24 @@ _STYLE: Final[Any] = {
 
 
 class PlotsUnavailable(ReliableChannelError):
-    """What draws is not installed."""
+    """The package for drawing is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A curve; lines with the same label are one entry of the legend and should look alike."""
+    """Curve. Lines with the same label share one entry of the legend and should look alike."""
 
     label: str
     points: Sequence[tuple[float, float]]
-    """x and y, by x."""
+    """Pairs of x and y, by x."""
     colour: int = 0
-    """Which of `COLOURS`, and which marker; from the beginning again after the last."""
+    """Number of the colour and marker in `COLOURS`. After the last they start over."""
     dashes: Dashes = "solid"
     spread: Sequence[tuple[float, float, float]] = ()
-    """x, least and most y: a band around the line."""
+    """Triples of x, smallest and largest y: a band around the line."""
     absent: Sequence[float] = ()
-    """Where there is no figure: a cross on the upper edge. Say why in the panel's `note`."""
+    """Values of x without a figure, drawn as a cross on the upper edge. Give the reason in the
+    panel's `note`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +81,10 @@ class Panel:
     y_label: str = ""
     x_scale: Scale = "linear"
     y_scale: Scale = "linear"
-    """What is not above 0 has no place on a `log` scale and is left out there; a panel that has
-    nothing else is linear."""
+    """Scale of the y axis. A `log` scale leaves out values that are not above 0. A panel without
+    other values is linear."""
     note: str = ""
-    """A short remark within the diagram, such as what is absent."""
+    """Short remark within the diagram, for example about missing values."""
 
 
 def draw(
@@ -93,7 +94,7 @@ def draw(
     to: Format = "svg",
     panel_inches: tuple[float, float] = PANEL_INCHES,
 ) -> bytes:
-    """Draw panels in rows, and a legend below; the panels of a row share their y axis.
+    """Draw panels in rows, with a legend below. The panels of a row share their y axis.
 
     Raises:
         PlotsUnavailable: matplotlib is not installed.

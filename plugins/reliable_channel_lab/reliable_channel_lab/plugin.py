@@ -1,4 +1,4 @@
-"""What the package adds to `reliable-channel`: the commands `simulate` and `sweep`."""
+"""Plugin that adds the commands `simulate` and `sweep` to `reliable-channel`."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -14,12 +14,12 @@ COMMANDS: Final = {
     "sweep": "Run simulations for each combination of settings, options and seeds, and print "
     "their digest.",
 }
-"""Their names, and the first paragraph of their help."""
+"""Names of the commands, with the first paragraph of their help."""
 
 
 @hookimpl
 def register_commands(app: "typer.Typer") -> None:
-    """Add `simulate` and `sweep`."""
+    """Add the commands `simulate` and `sweep`."""
     from reliable_channel.spi import lazy_command
 
     for name, summary in COMMANDS.items():

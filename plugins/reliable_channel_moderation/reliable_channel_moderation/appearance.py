@@ -1,7 +1,7 @@
-"""How a text looks to people, so that texts that look alike compare as equal. Pure.
+"""Visual form of a text, so that texts that look alike compare as equal.
 
-Characters that are not shown, combining marks, letters of other forms and scripts that look the
-same, and numbers at the end make no difference.
+Hidden characters, combining marks, similar letters of other forms and scripts, and numbers at the
+end make no difference.
 """
 
 import unicodedata
@@ -11,9 +11,10 @@ from typing import Final
 from confusable_homoglyphs.confusables import confusables_data
 
 MAX_CHARACTERS: Final = 8_192
-"""Of a text that are looked at; a message of Status has 4,096."""
+"""Maximum number of characters that are examined. A message of Status has 4,096."""
 MAX_MARKS: Final = 4
-"""Combining marks on one letter that `plain` keeps: more make normalizing slow, and no word."""
+"""Maximum number of combining marks on one letter in `plain`. More make normalizing slow and form
+no word."""
 _BLANKS: Final = "\u115f\u1160\u2800\u3164\uffa0"
 """Letters and symbols that show nothing."""
 _SAME: Final = str.maketrans("01i|", "olll")
@@ -21,7 +22,7 @@ _SAME: Final = str.maketrans("01i|", "olll")
 
 
 def plain(text: str) -> str:
-    """Return a text without invisible characters, in one form: what a link in it is read from."""
+    """Return a text without invisible characters, in one form, for finding links."""
     kept: list[str] = []
     marks = 0
     for character in text[:MAX_CHARACTERS]:
@@ -32,7 +33,7 @@ def plain(text: str) -> str:
 
 
 def appearance(text: str) -> str:
-    """Return what a text looks like; not for people to read."""
+    """Return the visual form of a text, which is not for people to read."""
     words = " ".join("".join(map(_shown, _untailed(text[:MAX_CHARACTERS]))).split())
     return _untailed(words).translate(_SAME)
 

@@ -1,7 +1,7 @@
-"""The audit log: a line of JSON for each action, each with the hash of the line before.
+"""Audit log: a line of JSON for each action, with the hash of the previous line.
 
-A line that is changed, removed or put in between breaks the chain; a line that a crash cut off is
-dropped when the file is opened. The file is renamed when it is full, and the chain goes on.
+A changed, removed or inserted line breaks the chain. A line that a crash cut off is dropped when
+the file is opened. A full file is renamed, and the chain continues.
 """
 
 import json
@@ -14,34 +14,34 @@ from pathlib import Path
 from typing import Any, Final
 
 MAX_FILE_BYTES: Final = 10_000_000
-"""A file is renamed to `NAME.1` then, which replaces an older one."""
+"""Size at which a file is renamed to `NAME.1`, replacing an older one."""
 MAX_TEXT: Final = 500
 START: Final = "0" * 64
 _FIELDS: Final = ("at_ms", "case", "action", "by", "user", "why", "before")
 
 
 class LogBroken(ValueError):
-    """A line of the log does not follow the one before."""
+    """A line of the log does not follow the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One action."""
+    """Action in the log."""
 
     at_ms: int
     case: int
-    """0 where there is none."""
+    """Number of the case (0 without a case)."""
     action: str
     by: str
-    """The public key of the moderator, or `bot`."""
+    """Public key of the moderator, or `bot`."""
     user: str
     why: str
     before: str
-    """SHA-256 of the line before, in hexadecimal digits."""
+    """SHA-256 of the previous line, in hexadecimal digits."""
 
 
 class AuditLog:
-    """A log that this process writes.
+    """Log that this process writes.
 
     Raises:
         LogBroken: the last line is none of a log.
@@ -64,8 +64,8 @@ class AuditLog:
     def add(
         self, at_ms: int, action: str, *, case: int = 0, by: str = "bot", user: str = "", why: str
     ) -> None:
-        """Write an action; it is on disk when this returns. An action of a case that is the last
-        line already, as after a crash, is not written again.
+        """Write an action, which is on disk when this returns. If the last line already has the
+        action of a case, as after a crash, it is not written again.
 
         Raises:
             OSError: it cannot be written.
@@ -87,12 +87,12 @@ class AuditLog:
         self._hash, self._last = _digest(line), (case, action, by)
 
     def last(self, count: int) -> list[Entry]:
-        """The last actions, the latest last."""
+        """Return the last actions, the latest last."""
         return [_entry(line, 0) for line in _lines(self._file)[-count:]]
 
 
 def read_log(file: Path, *, is_first: bool = True) -> Iterator[Entry]:
-    """The actions of a log, each checked with the one before.
+    """Yield the actions of a log, each checked against the previous one.
 
     Args:
         file: of the log.

@@ -21,8 +21,8 @@ def moderation_log(
 ) -> None:
     """Check an audit log of the moderation of a Status bot, and print its actions.
 
-    The exit status is 1 if a line was changed, removed or put in between. Lines removed at the end
-    show by the number of the last case alone.
+    The exit status is 1 if a line was changed, removed or inserted. Only the number of the last
+    case shows removed lines at the end.
     """
     try:
         for entry in read_log(file, is_first=not renamed):

@@ -1,6 +1,7 @@
-"""Which messages break a rule: by what their authors and others wrote lately. Pure.
+"""Judge of messages: the rules that they break, from the recent messages of their authors and
+others.
 
-Times are given. Memory is bounded: of the oldest user or text nothing is known any more.
+Times are arguments. Memory is limited, and the oldest user or text is forgotten.
 """
 
 from collections import OrderedDict, deque
@@ -24,32 +25,33 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Rule(Enum):
-    """What a message breaks."""
+    """Rule that a message breaks."""
 
     FLOOD = "flood"
     SPAM = "spam"
     LINK = "link"
     RAID = "raid"
     LATE = "late"
-    """Only reported: many messages with clocks in the past, which may be a bot's catching up."""
+    """Report only: many messages with clocks in the past, which may come from a bot that catches
+    up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A message."""
+    """Message to be judged."""
 
     user: str
     text: str
     mentions: int
     at_ms: int
-    """By the author's clock."""
+    """Time by the author's clock."""
     now_ms: int
-    """By the bot's."""
+    """Time by the bot's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A rule that was broken."""
+    """Broken rule with its details."""
 
     rule: Rule
     why: str
@@ -57,7 +59,7 @@ class Verdict:
 
 
 class Windows(Generic[Key]):
-    """How often something happened for each key in the last time.
+    """Counter of occurrences for each key in a time window.
 
     Args:
         limit: after so many in the window it is too often.
@@ -72,7 +74,7 @@ class Windows(Generic[Key]):
         self._times: OrderedDict[Key, deque[int]] = OrderedDict()
 
     def count(self, key: Key, at_ms: int) -> int:
-        """One more; how many there are in the window now, up to the limit."""
+        """Add an occurrence. Return the number in the window, up to the limit."""
         times = self._times.pop(key, None) or deque(maxlen=self._limit)
         times.append(at_ms)
         self._times[key] = times
@@ -82,7 +84,7 @@ class Windows(Generic[Key]):
 
 
 class Judge:
-    """Judges messages one after the other."""
+    """Judge of messages, one after the other."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -103,7 +105,7 @@ class Judge:
         self._raid_until_ms = 0
 
     def judge(self, seen: Seen) -> Verdict | None:
-        """The rule that a message breaks, the gravest one, or None."""
+        """Return the most serious rule that a message breaks, or None."""
         is_newcomer = self.newcomer(seen.user, seen.now_ms)
         policy, user = self._policy, seen.user
         often = self._messages.count(user, seen.at_ms)
@@ -127,12 +129,12 @@ class Judge:
         return None
 
     def link(self, text: str) -> Verdict | None:
-        """The same for the links of a text alone, such as of an edit."""
+        """Return the rule that the links of a text break, for example of an edit."""
         why = why_not_allowed(text, self._policy.allowed_hosts)
         return Verdict(Rule.LINK, why, self._policy.link_points) if why else None
 
     def newcomer(self, user: str, now_ms: int) -> bool:
-        """Take note of a user; whether it came so lately that it may belong to a raid."""
+        """Note a user. Return True if the user is so new that it may belong to a raid."""
         policy = self._policy
         if self._started_ms is None:
             self._started_ms = now_ms
@@ -155,11 +157,11 @@ class Judge:
         return self._newcomers.get(user, 0) > since_ms
 
     def is_raid(self, now_ms: int) -> bool:
-        """Return True if many newcomers came lately."""
+        """Return True if many newcomers came recently."""
         return now_ms < self._raid_until_ms
 
     def set_raid(self, now_ms: int, *, is_on: bool) -> None:
-        """Begin or end a raid by a moderator's word."""
+        """Begin or end a raid by order of a moderator."""
         self._raid_until_ms = now_ms + round(self._policy.raid_quiet_s * 1000) if is_on else 0
         if not is_on:
             self._newcomers.clear()

@@ -1,4 +1,4 @@
-"""`Moderation`: the rules at work in a bot, with commands for moderators and appeals for users."""
+"""`Moderation`: the rules in a bot, with commands for moderators and appeals for users."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +21,7 @@ from .policy import Policy
 from .record import Case, Record
 
 TICK_S: Final = 10.0
-"""How often it is looked whether a user's silence is over."""
+"""Polling interval for the end of mutes."""
 MAX_SHOWN: Final = 10
 MAX_QUOTED: Final = 300
 _APPEALS: Final = Cooldown(3, 3600)
@@ -30,9 +30,9 @@ _APPEALS: Final = Cooldown(3, 3600)
 class Moderation:
     """Rules, cases, appeals and the audit log of one bot: `bot.include(moderation.router)`.
 
-    Where the bot runs the community (`community_key_file`), users are muted, kicked and banned in
-    its description. Elsewhere the bot deletes what muted users write, which clients obey if it is a
-    moderator, and asks the moderators to kick or ban.
+    If the bot runs the community (`community_key_file`), its description mutes, kicks and bans
+    users. Elsewhere the bot deletes messages of muted users, which clients obey if it is a
+    moderator. It asks the moderators to kick or ban.
 
     Args:
         mods: the channel of the moderators, by uuid or name: it reads every case.

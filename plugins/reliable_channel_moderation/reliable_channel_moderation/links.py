@@ -1,7 +1,7 @@
-"""The hosts that a text links to, and links that hide theirs. Pure.
+"""Hosts to which a text links, and links that disguise their host.
 
-A link is read as browsers do (WHATWG URL): after `https:` any number of slashes of either kind, or
-none, comes before the host, and either kind ends it.
+A link is read as browsers do (WHATWG URL). After `https:` the host follows any number of slashes of
+either kind, and a slash of either kind ends it.
 """
 
 import re
@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from .appearance import looks_latin, plain
 
 MAX_LINKS: Final = 50
-"""Links of a message that are looked at; a message with more is refused by its number."""
+"""Maximum number of links that are examined. A message with more is refused."""
 _HOST: Final = r"[^\s/\\?#<>()\"'|]{1,255}"
 _LINK: Final = re.compile(
     rf"\b(?:https?|hxxps?|ftp|wss?)\s*:(?:\s*[/\\]+)?(?P<web>{_HOST})"
@@ -38,7 +38,7 @@ _DISGUISED: Final = re.compile(
 
 
 def why_not_allowed(text: str, allowed: Collection[str] | None) -> str | None:
-    """Return why a text's links are not allowed, or None.
+    """Return the reason why a text's links are not allowed, or None.
 
     Args:
         text: of a message.

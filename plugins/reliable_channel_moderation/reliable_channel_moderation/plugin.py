@@ -1,4 +1,4 @@
-"""What reliable-channel finds through the entry point `moderation`: a command for the audit log."""
+"""Plugin behind the entry point `moderation`: a command for the audit log."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +12,7 @@ SUMMARY: Final = "Check an audit log of the moderation of a Status bot, and prin
 
 @hookimpl
 def register_commands(app: "typer.Typer") -> None:
-    """Add `reliable-channel bot log`."""
+    """Add the command `reliable-channel bot log`."""
     import typer
 
     from reliable_channel.spi import lazy_command

@@ -1,4 +1,4 @@
-"""What a community allows, and what follows. Pure."""
+"""Rules of a community, and the consequences of breaking them."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,7 +8,7 @@ from reliable_channel.sds.declared import POSITIVE, Bound, Doc, Unit, check
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Limits and consequences, with defaults that suit a lively channel.
+    """Limits and consequences, with defaults for a lively channel.
 
     Raises:
         ValueError: a value that is not allowed, or a harder consequence for fewer points; the text
@@ -45,7 +45,8 @@ class Policy:
         int, Bound(1), Doc("Shorter texts, such as greetings, may be repeated.")
     ] = 12
     allowed_hosts: frozenset[str] | None = None
-    """Hosts that links may name, with all below them; None allows all but disguised ones."""
+    """Hosts that links may name, with all of their subdomains. None allows all except disguised
+    ones."""
     raid_newcomers: Annotated[
         int,
         Bound(1),

@@ -1,6 +1,6 @@
-"""Cases and the standing of users, in the bot's state: they outlive a restart.
+"""Cases and points of users, in the bot's state, so that they survive a restart.
 
-The last 10,000 cases are kept, and of users those that one of them is about.
+The last 10,000 cases are kept, and the users of these cases.
 """
 
 from collections.abc import Callable
@@ -11,44 +11,44 @@ from .policy import Policy
 
 MAX_CASES: Final = 10_000
 MAX_MUTED: Final = 1_000
-"""Users that are muted at a time; then the first that was muted is not any more."""
+"""Maximum number of muted users. The user muted first is released."""
 MAX_TEXT: Final = 500
 _PREFIX: Final = "moderation"
 
 
 class Notes(Protocol):
-    """A bot's notes: `BotActions`."""
+    """Notes of a bot: `BotActions`."""
 
     def note(self, name: str) -> Any:
-        """What is kept under a name, or None."""
+        """Return the value under a name, or None."""
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep something; None deletes it."""
+        """Keep a value. None deletes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A message that broke a rule, or what a moderator did."""
+    """Message that broke a rule, or action of a moderator."""
 
     number: int
     at_ms: int
     user: str
-    """Public key."""
+    """Public key of the user."""
     message_id: str
     chat: str
     rule: str
     why: str
     points: int
     action: str
-    """`report`, `delete`, `mute`, `kick` or `ban`."""
+    """Consequence: `report`, `delete`, `mute`, `kick` or `ban`."""
     state: str = "open"
-    """`open`, `appealed`, `upheld` or `pardoned`."""
+    """State: `open`, `appealed`, `upheld` or `pardoned`."""
     appeal: str = ""
-    """What the user wrote."""
+    """Text that the user wrote."""
 
 
 class Record:
-    """The cases of one bot.
+    """Cases of one bot.
 
     Args:
         notes: the bot.
@@ -60,18 +60,18 @@ class Record:
         self._policy = policy
 
     def case(self, number: int) -> Case | None:
-        """A case by its number, if it is kept."""
+        """Return a case by its number, if it is kept."""
         found = self._note(f"case {number}")
         return None if found is None else Case(**found)
 
     def about(self, message_id: str) -> Case | None:
-        """The case of a message, if there is one."""
+        """Return the case of a message, if there is one."""
         number = self._note(f"message {message_id}")
         return None if number is None else self.case(number)
 
     @property
     def last(self) -> int:
-        """The number of the last case."""
+        """Number of the last case."""
         return int(self._note("last") or 0)
 
     def open(
@@ -86,7 +86,7 @@ class Record:
         points: int,
         is_reported: bool,
     ) -> Case:
-        """A new case, and with it the consequence of the user's points."""
+        """Add a case. Return it with the consequence of the user's points."""
         number, standing = self.last + 1, self._standing(user)
         is_old = at_ms - standing.get("at_ms", 0) > self._policy.forget_s * 1000
         sum_points = points + (0 if is_old else standing.get("points", 0))
@@ -101,11 +101,11 @@ class Record:
         return case
 
     def appeal(self, case: Case, text: str) -> Case:
-        """The case, with what the user has to say."""
+        """Return the case with the user's appeal."""
         return self._change(replace(case, state="appealed", appeal=text[:MAX_TEXT]))
 
     def decide(self, case: Case, *, is_pardoned: bool) -> Case:
-        """The case, decided; a pardon takes its points away."""
+        """Return the decided case. A pardon cancels its points."""
         if is_pardoned and case.state != "pardoned":
             standing = self._standing(case.user)
             points = max(0, standing.get("points", 0) - case.points)
@@ -113,13 +113,13 @@ class Record:
         return self._change(replace(case, state="pardoned" if is_pardoned else "upheld"))
 
     def points(self, user: str) -> int:
-        """The points of a user."""
+        """Return the points of a user."""
         return int(self._standing(user).get("points", 0))
 
     # -- muted ------------------------------------------------------------------------------------
 
     def mute(self, user: str, until_ms: int) -> None:
-        """Mute a user until a time; 0 ends it."""
+        """Mute a user until a time (0 ends it)."""
         muted = {key: at for key, at in self.muted.items() if key != user}
         if until_ms:
             muted[user] = until_ms
@@ -127,7 +127,7 @@ class Record:
 
     @property
     def muted(self) -> dict[str, int]:
-        """The users that are muted, and until when."""
+        """Muted users, with the end of their mutes."""
         return self._note("muted") or {}
 
     # -- inside -----------------------------------------------------------------------------------

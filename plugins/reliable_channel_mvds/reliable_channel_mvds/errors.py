@@ -1,4 +1,4 @@
-"""What a node refuses to take from its owner. What it refuses to receive is an event.
+"""The errors for calls that a node refuses. For packets that it refuses there are events.
 
 MvdsError
 ├── BodyTooLong     it would not fit a payload
@@ -11,7 +11,7 @@ from reliable_channel.errors import ReliableChannelError
 
 
 class MvdsError(ReliableChannelError):
-    """Root of what a node raises."""
+    """The base class of a node's errors."""
 
 
 class BodyTooLong(MvdsError, ValueError):
@@ -23,9 +23,9 @@ class UnknownGroup(MvdsError, LookupError):
 
 
 class TooManyRepeats(MvdsError):
-    """The same body was given to the same group so often that there is no timestamp left for
-    another id."""
+    """The same body was given to the same group so often that no timestamp is left for another
+    id."""
 
 
 class NodeFull(MvdsError):
-    """A limit is reached; peers that never acknowledge can be taken out of their groups."""
+    """A limit is reached. Peers that never acknowledge can be removed from their groups."""

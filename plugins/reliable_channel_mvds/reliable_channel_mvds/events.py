@@ -7,7 +7,7 @@ from .message import GroupId, MessageId, PeerId
 
 
 class Element(Enum):
-    """What a payload is made of."""
+    """The parts of a payload."""
 
     ACK = "ack"
     OFFER = "offer"
@@ -16,41 +16,41 @@ class Element(Enum):
 
 
 class Reason(Enum):
-    """Why something that was received is refused."""
+    """Why a received packet or a part of it is refused."""
 
     MALFORMED_ID = "malformed_id"
-    """An id has other than 32 bytes. (The reference cuts it or fills it up.)"""
+    """An id does not have 32 bytes. (The reference cuts it or fills it up.)"""
     MALFORMED_GROUP = "malformed_group"
-    """A group id has other than 32 bytes."""
+    """A group id does not have 32 bytes."""
     NOT_IN_GROUP = "not_in_group"
-    """The peer is not in the message's group here. It is not acknowledged, so it comes again once
-    the peer is. (The reference takes it.)"""
+    """The peer is not in the message's group here. The message is not acknowledged, so the peer
+    sends it again, perhaps once it is in the group. (The reference accepts it.)"""
     UNKNOWN_MESSAGE = "unknown_message"
-    """A request for what is not held here."""
+    """A peer requests a message that is not held here."""
     NO_ROOM = "no_room"
-    """A limit is reached; what is refused for that comes again."""
+    """A limit is reached. Messages that are refused for it arrive again."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageReceived:
-    """A message came for the first time. Repeated ones are acknowledged in silence."""
+    """A message arrived for the first time. Repeated ones are acknowledged silently."""
 
     message_id: MessageId
     group_id: GroupId
     timestamp: int
     body: bytes
     peer_id: PeerId
-    """The peer that gave it; its author may be another one."""
+    """The peer that sent it. Its author may be another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageAcknowledged:
-    """A peer has a message that was being given to it."""
+    """A peer has a message that was being sent to it."""
 
     message_id: MessageId
     peer_id: PeerId
     waiting: int
-    """How many other peers it is still being given to."""
+    """The number of other peers to which it is still being sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class DeliveryFailed:
 
 @dataclass(frozen=True, slots=True)
 class PayloadRejected:
-    """All of what a peer sent is refused."""
+    """The whole packet of a peer is refused."""
 
     peer_id: PeerId
     detail: str
@@ -73,22 +73,22 @@ class PayloadRejected:
 
 @dataclass(frozen=True, slots=True)
 class ElementsRejected:
-    """Parts of a payload are refused; one event a payload for each kind and reason."""
+    """Parts of a payload are refused. There is one event for each kind and reason."""
 
     peer_id: PeerId
     element: Element
     reason: Reason
     count: int
     example_id: bytes
-    """The id of the first of them, or its group where that is what is wrong."""
+    """The id of the first refused part, or its group where the group is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """Something was left out or forgotten because memory has an end."""
+    """Something was left out or forgotten because memory is limited."""
 
     limit: str
-    """A field of `Limits`."""
+    """The field of `Limits`."""
     message_id: MessageId
     peer_id: PeerId | None = None
 

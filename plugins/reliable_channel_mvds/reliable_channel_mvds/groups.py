@@ -1,4 +1,4 @@
-"""Which peers share which groups."""
+"""The peers of each group."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ class Groups:
         return self._memberships.total()
 
     def peers(self, group_id: GroupId) -> tuple[PeerId, ...]:
-        """The peers of a group, none where it is not known."""
+        """Return the peers of a group, or none if the group is not known."""
         return tuple(self._peers.get(group_id, ()))
 
     def has(self, group_id: GroupId, peer_id: PeerId) -> bool:
@@ -36,10 +36,9 @@ class Groups:
         return peer_id in self._peers.get(group_id, ())
 
     def add(self, group_id: GroupId, peer_id: PeerId) -> None:
-        """Put a peer into a group; once more changes nothing.
+        """Put a peer into a group. A second time changes nothing.
 
-        Raises:
-            NodeFull: there are as many memberships as there may be.
+        Raises: NodeFull: the limit of memberships is reached.
         """
         if self.has(group_id, peer_id):
             return
@@ -50,7 +49,7 @@ class Groups:
         self._recorder.put(PEERS, group_id + peer_id)
 
     def remove(self, group_id: GroupId, peer_id: PeerId) -> None:
-        """Take a peer out of a group; nothing happens where it is in none."""
+        """Take a peer out of a group. Nothing happens if it is in none."""
         if not self.has(group_id, peer_id):
             return
         del self._peers[group_id][peer_id]

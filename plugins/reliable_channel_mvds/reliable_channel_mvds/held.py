@@ -1,7 +1,8 @@
-"""The messages a node holds, and the ids of those that it held.
+"""The messages that a node holds, and the ids of those that it held before.
 
-A message that some peer waits for is kept. The others are kept for as long as there is room, since
-a peer that lost its state may ask again; after that only the id is, to recognize duplicates.
+A message is kept while a peer waits for it. Other messages are kept as long as there is room,
+because a peer that lost its state may ask again. After that only the id is kept, to recognize
+duplicates.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,16 +24,14 @@ MESSAGES: Final = Table(
         ("unknown_fields", "BLOB"),
     ),
 )
-"""Where there is no group, only the id is known. The number shows which is older."""
+"""Where the group is missing, only the id is known. The number shows which message is older."""
 
 
 class HeldMessages:
-    """Messages and ids, each bounded.
+    """Messages and ids, each of them limited.
 
-    Args:
-        limits: where that is.
-        recorder: gets a row for each message.
-        forgotten: is called with the limit and the id of each message that makes room.
+    Args: limits: the limits. recorder: gets a row for each message. forgotten: is called with the
+    limit and the id of each message that makes room.
     """
 
     def __init__(
@@ -54,15 +53,15 @@ class HeldMessages:
         return message_id in self._messages or message_id in self._remembered
 
     def get(self, message_id: MessageId) -> Message | None:
-        """A message that is held whole, or None."""
+        """Return a message that is held whole, or None."""
         return self._messages.get(message_id)
 
     def of_group(self, group_id: GroupId) -> list[MessageId]:
-        """The ids of a group's messages that are held whole, oldest first."""
+        """Return the ids of a group's messages that are held whole, oldest first."""
         return [i for i, message in self._messages.items() if message.group_id == group_id]
 
     def make_room(self, message: Message) -> str | None:
-        """Forget what is needed for this message to be held; return the limit that forbids it, or
+        """Forget old messages to make room for this one. Return the limit that forbids it, or
         None."""
         limits = self._limits
         size = _size(message)
@@ -75,7 +74,8 @@ class HeldMessages:
         return None
 
     def relay_limit(self) -> str | None:
-        """The limit of which half is waited for, so that no more is passed on, or None."""
+        """Return the limit that is half used by messages that peers wait for, or None. At that
+        point no more messages are passed on."""
         if 2 * (len(self._messages) - len(self._idle)) >= self._limits.messages:
             return "messages"
         if 2 * self._wanted_bytes >= self._limits.message_bytes:
@@ -83,7 +83,7 @@ class HeldMessages:
         return None
 
     def add(self, message_id: MessageId, message: Message) -> None:
-        """Keep a message, for which room was made; no peer waits for it yet."""
+        """Keep a message for which there is room. No peer waits for it yet."""
         self._messages[message_id] = message
         self._idle[message_id] = None
         self.size_bytes += _size(message)
@@ -92,19 +92,19 @@ class HeldMessages:
         )
 
     def wanted(self, message_id: MessageId) -> None:
-        """A peer waits for this message."""
+        """Note that a peer waits for this message."""
         if message_id in self._idle:
             del self._idle[message_id]
             self._wanted_bytes += _size(self._messages[message_id])
 
     def idle(self, message_id: MessageId) -> None:
-        """No peer waits for this message any more."""
+        """Note that no peer waits for this message any more."""
         if message_id in self._messages and message_id not in self._idle:
             self._idle[message_id] = None
             self._wanted_bytes -= _size(self._messages[message_id])
 
     def restore(self, rows: Iterator[Row]) -> None:
-        """Take what was recorded; all of it is idle until a record wants it."""
+        """Take back the recorded messages. Each is idle until a record needs it."""
         for row in sorted(rows, key=_row_number):
             key, number, group_id, timestamp, body, unknown_fields = row
             assert isinstance(key, bytes) and isinstance(number, int)

@@ -1,26 +1,26 @@
-"""What travels: messages, and payloads of acks, offers, requests and messages."""
+"""Messages, and payloads with acks, offers, requests and messages."""
 
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, NewType
 
 PeerId = NewType("PeerId", bytes)
-"""A peer's identity, as the transport below proves it; in the reference a public key of 65
+"""A peer's identity, which the transport below proves. In the reference it is a public key of 65
 bytes."""
 GroupId = NewType("GroupId", bytes)
 MessageId = NewType("MessageId", bytes)
 
 MESSAGE_ID_BYTES: Final = 32
 GROUP_ID_BYTES: Final = 32
-"""As in the reference. Nothing separates the parts that a message id is made of, so that groups of
-several lengths would let two different messages have one id."""
+"""The length of a group id, as in the reference. Nothing separates the parts of a message id. With
+group ids of several lengths, two different messages could have one id."""
 
 
 def message_id(group_id: GroupId, timestamp: int, body: bytes) -> MessageId:
-    """The id of a message: `HASH("MESSAGE_ID", group_id, timestamp, body)`.
+    """Return the id of a message: `HASH("MESSAGE_ID", group_id, timestamp, body)`.
 
-    The specification leaves open how a timestamp is hashed; in the reference it is its 8 bytes, in
-    two's complement, the lowest first.
+    The specification leaves open how a timestamp is hashed. In the reference it is 8 bytes in two's
+    complement, the lowest byte first.
     """
     stamp = timestamp.to_bytes(8, "little", signed=True)
     return MessageId(sha256(b"MESSAGE_ID" + group_id + stamp + body).digest())
@@ -32,12 +32,12 @@ class Message:
 
     group_id: GroupId
     timestamp: int
-    """When it was made, in seconds since 1970 (the specification names no unit, the reference has
-    seconds)."""
+    """The time at which it was made, in seconds since 1970. The specification names no unit, and
+    the reference has seconds."""
     body: bytes
     unknown_fields: bytes = b""
-    """Fields of later versions, encoded; they are passed on with the message and are no part of its
-    id."""
+    """The encoded fields of later versions. They are passed on with the message and are no part of
+    its id."""
 
     @property
     def id(self) -> MessageId:
@@ -47,7 +47,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class GroupOffer:
-    """Offers that say which group they belong to, as the status fork has them."""
+    """Offers that name their group, as in the status fork."""
 
     group_id: GroupId
     message_ids: tuple[MessageId, ...]
@@ -55,20 +55,20 @@ class GroupOffer:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What one peer sends another one in an epoch."""
+    """The payload that one peer sends to another in one epoch."""
 
     acks: tuple[MessageId, ...] = ()
-    """The sender holds these."""
+    """The messages that the sender holds."""
     offers: tuple[MessageId, ...] = ()
-    """The sender would like to give these."""
+    """The messages that the sender would like to send."""
     requests: tuple[MessageId, ...] = ()
-    """The sender would like to receive these."""
+    """The messages that the sender would like to receive."""
     messages: tuple[Message, ...] = ()
     group_offers: tuple[GroupOffer, ...] = ()
-    """Offers with their group; not of the specification."""
+    """Offers with their group. They are not in the specification."""
     unknown_fields: bytes = b""
 
     @property
     def is_empty(self) -> bool:
-        """True if it says nothing that is understood here."""
+        """True if nothing in it is understood here."""
         return not (self.acks or self.offers or self.requests or self.messages or self.group_offers)

@@ -1,9 +1,9 @@
 """An MVDS node.
 
-Sans-I/O. The owner calls `append`, `receive` and, when `next_deadline_ms()` has come,
-`on_deadline`, each with the time, which must not go back; then it sends what `outgoing()` hands out
-and takes note of what `events()` hands out. Nothing else changes state, and nothing here reads a
-clock, draws a random number except from `random`, or waits.
+It does no I/O. The owner calls `append`, `receive` and, when `next_deadline_ms()` has come,
+`on_deadline`, each with a time that never goes back. Then the owner sends the result of
+`outgoing()` and handles the result of `events()`. Nothing else changes the state. No method reads a
+clock, waits, or draws a random number other than from `random`.
 
 The layer below must prove the identity of a peer (Secure Transport).
 """
@@ -31,7 +31,7 @@ from .wire import SEED, WireProfile, room_of
 _T = TypeVar("_T")
 
 MAX_SECONDS_AHEAD: Final = 60
-"""How far the timestamp of a repeated body may run ahead to get its own id."""
+"""The most by which the timestamp of a repeated body may be ahead, in order to get its own id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class NodeStatistics:
     epoch: int
     records: int
     requests: int
-    """Those of them that ask a peer for a message."""
+    """The records that ask a peer for a message."""
     messages: int
     message_bytes: int
     memberships: int
@@ -50,10 +50,10 @@ class NodeStatistics:
 
 
 class MvdsNode:
-    """A node: it gives messages to the peers of their groups, and takes theirs.
+    """A node. It sends messages to the peers of their groups, and receives theirs.
 
-    `random` returns floats in [0, 1) and is asked for the jitter of retransmissions alone. With a
-    `recorder`, what a restart needs is handed out by `changes()` after each step.
+    `random` returns floats in [0, 1) and is used only for the jitter of retransmissions. With a
+    `recorder`, `changes()` returns the changes of the state that a restart needs, after each step.
 
     Raises:
         ValueError: the peer id is empty.
@@ -78,7 +78,7 @@ class MvdsNode:
         self._receiver = Receiver(self._state)
 
     def restore(self, tables: Tables, now_ms: int) -> None:
-        """Begin as before a restart, with the rows that were recorded."""
+        """Begin with the recorded rows of before a restart."""
         state = self._state
         state.advance(now_ms)
         state.groups.restore(tables.get(PEERS.name, ()))
@@ -94,11 +94,10 @@ class MvdsNode:
     # -- groups ------------------------------------------------------------------------------------
 
     def add_peer(self, group_id: GroupId, peer_id: PeerId) -> None:
-        """Put a peer into a group: it gets the messages that come from now on.
+        """Put a peer into a group. It gets the messages that come from now on.
 
-        Raises:
-            ValueError: a group id of other than 32 bytes, or a peer that is empty or this node.
-            NodeFull: there are as many memberships as there may be.
+        Raises: ValueError: the group id does not have 32 bytes, or the peer is empty or is this
+        node. NodeFull: the limit of memberships is reached.
         """
         if len(group_id) != GROUP_ID_BYTES:
             raise ValueError(f"a group id has {GROUP_ID_BYTES} bytes, this one {len(group_id)}")
@@ -107,7 +106,7 @@ class MvdsNode:
         self._state.groups.add(group_id, peer_id)
 
     def remove_peer(self, group_id: GroupId, peer_id: PeerId) -> None:
-        """Take a peer out of a group: it gets none of its messages any more."""
+        """Take a peer out of a group. It gets no further messages of the group."""
         state = self._state
         state.groups.remove(group_id, peer_id)
         for record in [record for record in state.records if record.peer_id == peer_id]:
@@ -118,7 +117,7 @@ class MvdsNode:
             state.acks.pop(peer_id, None)
 
     def peers(self, group_id: GroupId) -> tuple[PeerId, ...]:
-        """The peers of a group."""
+        """Return the peers of a group."""
         return self._state.groups.peers(group_id)
 
     # -- inputs ------------------------------------------------------------------------------------
@@ -132,18 +131,16 @@ class MvdsNode:
         mode: Mode | None = None,
         broadcast: bool = False,
     ) -> MessageId:
-        """Give a message to all peers of a group and return its id; `mode` is that of the options
-        where None.
+        """Send a message to all peers of a group and return its id. `mode` None means the mode of
+        the options.
 
-        With `broadcast` the owner sends the message itself, once to all of them, where the
-        transport can do that; here it is repeated alone, to those that do not acknowledge it. Then
-        there need not be any peers yet.
+        With `broadcast` the owner sends the message itself, once to all peers, where the transport
+        can do so. The node then only repeats it to the peers that do not acknowledge it, and there
+        need not be any peers yet.
 
-        Raises:
-            UnknownGroup: the group has no peers.
-            BodyTooLong: the message would not fit a payload.
-            TooManyRepeats: the group was given this body about once a second for a minute ahead.
-            NodeFull: a peer has too much waiting for it, or all held messages are waited for.
+        Raises: UnknownGroup: the group has no peers. BodyTooLong: the message would not fit a
+        payload. TooManyRepeats: the group was given this body about once a second for the next
+        minute. NodeFull: too much waits for a peer, or peers wait for all held messages.
         """
         state, limits = self._state, self.options.limits
         state.advance(now_ms)
@@ -172,8 +169,8 @@ class MvdsNode:
         return message_id
 
     def offer_held(self, group_id: GroupId, peer_id: PeerId, now_ms: int) -> None:
-        """Offer a peer that is new or was away for long the messages of a group that are kept: as
-        many of them as half of `records_per_peer`, the newest ones."""
+        """Offer the kept messages of a group to a peer that is new or was away for long. At most
+        half of `records_per_peer` are offered, the newest ones."""
         state = self._state
         state.advance(now_ms)
         room = self.options.limits.records_per_peer // 2
@@ -183,27 +180,27 @@ class MvdsNode:
             state.give(peer_id, message_id, Mode.INTERACTIVE)
 
     def withdraw(self, message_id: MessageId) -> None:
-        """Give a message only to peers that ask for it, from now on."""
+        """Send a message only to peers that ask for it, from now on."""
         for record in self._state.records.of_message(message_id):
             self._state.drop(record)
 
     def receive(self, peer_id: PeerId, data: bytes, now_ms: int) -> None:
         """Take a payload from a peer.
 
-        Never raises for what the bytes are: what is refused becomes an event.
+        No bytes raise an error: a refused payload becomes an event.
         """
         self._state.advance(now_ms)
         self._receiver.receive(peer_id, data)
 
     def overhear(self, peer_id: PeerId, data: bytes, now_ms: int) -> None:
-        """Take note of a payload from a peer to another participant, on a transport where such is
-        heard: what the peer has need not be given to it."""
+        """Note a payload from a peer to another participant, on a transport where such payloads are
+        heard. Messages that the peer has need not be sent to it."""
         self._state.advance(now_ms)
         self._receiver.overhear(peer_id, data)
 
     def peer_is_back(self, peer_id: PeerId, now_ms: int) -> None:
-        """A peer can be reached again: send what waits for it soon, rather than when its turn would
-        come, as if it had not been sent before; spread over the first interval."""
+        """Note that a peer can be reached again. The messages that wait for it are sent soon,
+        spread over the first interval, as if they had not been sent before."""
         state = self._state
         state.advance(now_ms)
         for record in [record for record in state.records if record.peer_id == peer_id]:
@@ -215,40 +212,41 @@ class MvdsNode:
     # -- time --------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` must be called next, or None while there is nothing to send."""
+        """Return the time at which `on_deadline` must be called next, or None if nothing is
+        planned."""
         epoch = self._sender.next_epoch()
         return None if epoch is None else epoch * self.options.epoch_ms
 
     def on_deadline(self, now_ms: int) -> None:
-        """Send all that is due."""
+        """Send everything that is due."""
         self._state.advance(now_ms)
         self._sender.send_due()
 
     # -- outputs -----------------------------------------------------------------------------------
 
     def events(self) -> Iterator[Event]:
-        """Hand out all that happened."""
+        """Return everything that happened since the last call."""
         return _drain(self._state.events)
 
     def outgoing(self) -> Iterator[Outgoing]:
-        """Hand out the payloads that must be sent, in order."""
+        """Return the payloads that must be sent, in order."""
         return _drain(self._state.outgoing)
 
     def changes(self) -> Changes:
-        """What changed since the last call of what a restart needs; to be written in one
-        transaction before anything of `events()` and `outgoing()` is let out."""
+        """Return the changes of the state that a restart needs. Write them in one transaction
+        before you use the results of `events()` and `outgoing()`."""
         return self._state.recorder.take()
 
     def get(self, message_id: MessageId) -> Message | None:
-        """A message that is held, or None."""
+        """Return a message that is held, or None."""
         return self._state.held.get(message_id)
 
     def records(self) -> Iterator[Record]:
-        """All records, to be looked at."""
+        """Return all records, for inspection."""
         return iter(self._state.records)
 
     def statistics(self) -> NodeStatistics:
-        """A snapshot of counters and tables."""
+        """Return a snapshot of counters and tables."""
         state = self._state
         return NodeStatistics(
             counters=copy(state.counters),

@@ -1,4 +1,4 @@
-"""What reliable-channel finds through the entry point `mvds`."""
+"""The entry point `mvds` of reliable-channel."""
 
 from reliable_channel.spi import Register, hookimpl
 

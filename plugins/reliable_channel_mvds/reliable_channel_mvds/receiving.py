@@ -1,4 +1,4 @@
-"""What a payload does to the state (Flow: the rules of both modes, which a peer may mix)."""
+"""The effects of a payload on the state (Flow: the rules of both modes, which a peer may mix)."""
 
 from collections.abc import Iterable
 
@@ -18,7 +18,7 @@ from .wire import CodecError, room_of
 
 
 class Receiver:
-    """Takes payloads. What is wrong in one is refused by itself; the rest of it counts."""
+    """Takes payloads. A wrong part is refused by itself, and the other parts count."""
 
     def __init__(self, state: NodeState) -> None:
         self._state = state
@@ -45,8 +45,8 @@ class Receiver:
                 self._take(peer_id, payload)
 
     def overhear(self, peer_id: PeerId, data: bytes) -> None:
-        """Take what a payload for another participant proves: its sender holds what it
-        acknowledges, offers and gives."""
+        """Take the facts that a payload for another participant proves: its sender holds the
+        messages that it acknowledges, offers and sends."""
         state = self._state
         if peer_id not in state.groups or len(data) > state.options.limits.received_payload_bytes:
             return

@@ -1,7 +1,7 @@
-"""The `state` of the specification: records of what is to be sent to which peer, how often it was,
-and at which epoch it may be again.
+"""The `state` of the specification: one record for each message and peer, with the number of times
+it was sent and the epoch of the next time.
 
-A peer has at most one record for a message: it is offered, given, or asked for.
+A peer has at most one record for a message. The message is offered, sent, or requested.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ RECORDS: Final = Table(
 
 
 class RecordType(IntEnum):
-    """What a record is, numbered as in the reference. There are none for acks: they are not
+    """The kind of a record, numbered as in the reference. There is none for acks, which are not
     retransmitted."""
 
     OFFER = 0
@@ -46,16 +46,16 @@ class Record:
     """The next epoch at which it may be sent."""
     send_count: int = 0
     turn: int = -1
-    """Its valid place in the schedule; other places of it there are out of date."""
+    """Its valid place in the schedule. Its other places there are out of date."""
 
     @property
     def gives(self) -> bool:
-        """True if the peer is to get the message, rather than to send it."""
+        """True if the peer is to receive the message, and False if it is to send it."""
         return self.type is not RecordType.REQUEST
 
 
 class Records:
-    """All records, found by message and peer, and by the epoch at which they are due."""
+    """All records, by message and peer, and by the epoch at which they are due."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -74,34 +74,34 @@ class Records:
 
     @property
     def requested(self) -> int:
-        """How many messages are asked of peers, counted for each of them."""
+        """The number of requested messages, counted once for each peer."""
         return self._requesting.total()
 
     def get(self, peer_id: PeerId, message_id: MessageId) -> Record | None:
-        """The record of a message for a peer, or None."""
+        """Return the record of a message for a peer, or None."""
         return self._by_message.get(message_id, {}).get(peer_id)
 
     def of_message(self, message_id: MessageId) -> list[Record]:
-        """The records of a message."""
+        """Return the records of a message."""
         return list(self._by_message.get(message_id, {}).values())
 
     def giving_to(self, message_id: MessageId) -> int:
-        """How many peers a message is being given to."""
+        """Return the number of peers to which a message is being sent."""
         return sum(record.gives for record in self._by_message.get(message_id, {}).values())
 
     def count(self, peer_id: PeerId, *, gives: bool) -> int:
-        """How many messages a peer is being given, or asked for."""
+        """Return the number of messages that are being sent to a peer, or requested from it."""
         return (self._giving if gives else self._requesting)[peer_id]
 
     def add(self, record: Record) -> None:
-        """Take a record in; it replaces another one of the same message and peer."""
+        """Add a record. It replaces another record of the same message and peer."""
         self.remove(record.peer_id, record.message_id)
         self._by_message.setdefault(record.message_id, {})[record.peer_id] = record
         (self._giving if record.gives else self._requesting)[record.peer_id] += 1
         self.plan(record, record.send_epoch)
 
     def remove(self, peer_id: PeerId, message_id: MessageId) -> Record | None:
-        """Take a record out and return it, or None if there is none."""
+        """Remove a record and return it, or return None if there is none."""
         records = self._by_message.get(message_id, {})
         if (record := records.pop(peer_id, None)) is None:
             return None
@@ -130,7 +130,7 @@ class Records:
         )
 
     def next_epoch(self) -> int | None:
-        """When the next record is due, or None where there is none."""
+        """Return the epoch at which the next record is due, or None."""
         while self._schedule:
             send_epoch, turn, record = self._schedule[0]
             if record.turn == turn:
@@ -139,13 +139,13 @@ class Records:
         return None
 
     def take_due(self, epoch: int) -> Iterator[Record]:
-        """Hand out the records whose epoch has come, the earliest first; each stays, and is not
-        handed out again until it is planned again."""
+        """Return the records whose epoch has come, the earliest first. Each stays in the table, and
+        is not returned again until it is planned again."""
         while (due := self.next_epoch()) is not None and due <= epoch:
             yield heappop(self._schedule)[2]
 
     def restore(self, row: Row) -> Record:
-        """A record from its row; it is not taken in yet."""
+        """Return a record from its row, without adding it."""
         key, kind, send_count, send_epoch = row
         assert isinstance(key, bytes) and isinstance(kind, int)
         assert isinstance(send_count, int) and isinstance(send_epoch, int)

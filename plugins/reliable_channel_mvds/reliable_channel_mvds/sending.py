@@ -1,4 +1,5 @@
-"""At most one payload to each peer in an epoch: all that is due, as far as there is room."""
+"""At most one payload to each peer in an epoch, with everything that is due, as far as there is
+room."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -45,13 +46,13 @@ class Sender:
         by now, it was answered or planned anew."""
 
     def next_epoch(self) -> int | None:
-        """When there is something to send, or None."""
+        """Return the time of the next payload, or None."""
         epochs = (self._state.payload_epoch, self._state.records.next_epoch())
         return min((epoch for epoch in epochs if epoch is not None), default=None)
 
     def send_due(self) -> None:
-        """Make the payloads that are due. What comes up later in an epoch is for the next one,
-        so that there is one payload to a peer in each."""
+        """Make the payloads that are due. Messages that come up later in an epoch are for the next
+        one, so that each peer gets one payload in an epoch."""
         state = self._state
         if (due := self.next_epoch()) is None or due > state.epoch:
             return

@@ -1,4 +1,5 @@
-"""What sending and receiving share: the tables of a node, and the few steps that touch several."""
+"""The tables of a node that sending and receiving share, and the few steps that touch several of
+them."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from .wire import WireProfile
 
 @dataclass(slots=True)
 class Counters:
-    """What a node did since it was made."""
+    """Counters of a node since it was made."""
 
     payloads_sent: int = 0
     payloads_received: int = 0
@@ -27,7 +28,7 @@ class Counters:
     requests_sent: int = 0
     messages_sent: int = 0
     retransmissions: int = 0
-    """Offers, requests and messages among these that were sent before."""
+    """The offers, requests and messages among these that had been sent before."""
     messages_received: int = 0
     duplicates_received: int = 0
     elements_rejected: int = 0
@@ -61,16 +62,16 @@ class NodeState:
         """When acks, or records that had no room in the last payload, are to go out."""
 
     def advance(self, now_ms: int) -> None:
-        """Take note of the time."""
+        """Note the time."""
         self.epoch = max(self.epoch, now_ms // self.options.epoch_ms)
 
     def in_next_payload(self) -> None:
-        """See to it that there are payloads in the next epoch."""
+        """Make sure that there are payloads in the next epoch."""
         if self.payload_epoch is None:
             self.payload_epoch = self.epoch + 1
 
     def acknowledge(self, peer_id: PeerId, message_id: MessageId) -> bool:
-        """Add an ack to the next payload to a peer; return whether there was room for it."""
+        """Add an ack to the next payload to a peer. Return False if there was no room for it."""
         acks = self.acks.setdefault(peer_id, {})
         if message_id not in acks and len(acks) >= self.options.limits.acks_per_peer:
             return False
@@ -79,13 +80,14 @@ class NodeState:
         return True
 
     def give(self, peer_id: PeerId, message_id: MessageId, mode: Mode, *, delay: int = 0) -> None:
-        """Send a held message to a peer, or offer it, from the next epoch on, or `delay` later."""
+        """Send or offer a held message to a peer, from the next epoch on, or `delay` epochs
+        later."""
         kind = RecordType.MESSAGE if mode is Mode.BATCH else RecordType.OFFER
         self.records.add(Record(kind, peer_id, message_id, self.epoch + 1 + delay))
         self.held.wanted(message_id)
 
     def given(self, peer_id: PeerId, message_id: MessageId) -> None:
-        """A held message was sent to a peer once; repeat it."""
+        """Note that a held message was sent to a peer once, and plan its repetition."""
         wait = self.options.interval(1, self.random)
         epoch = self.epoch + wait
         self.records.add(Record(RecordType.MESSAGE, peer_id, message_id, epoch, send_count=1))
@@ -97,13 +99,14 @@ class NodeState:
         self.records.add(record)
 
     def drop(self, record: Record) -> None:
-        """Remove a record; a message without waiting peers may make room from now on."""
+        """Remove a record. A message without waiting peers may make room from now on."""
         self.records.remove(record.peer_id, record.message_id)
         if record.gives and not self.records.giving_to(record.message_id):
             self.held.idle(record.message_id)
 
     def peer_has(self, peer_id: PeerId, message_id: MessageId) -> None:
-        """A peer said or showed that it holds a message: it needs no more of us."""
+        """Note that a peer said or showed that it holds a message, so that the message is not sent
+        to it any more."""
         record = self.records.get(peer_id, message_id)
         if record is None or not record.gives:
             return

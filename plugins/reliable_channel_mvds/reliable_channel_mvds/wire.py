@@ -1,8 +1,7 @@
-"""Payloads as bytes, in the numberings that peers use.
+"""Payloads as bytes, in the field numbers that peers use.
 
-The modules are generated: protobuf's own runtime reads field numbers such as 5001 as well as any
-other, and keeps what it does not know, which goes out again after the known fields just as the
-reference has it.
+The modules are generated. The runtime of protobuf reads field numbers such as 5001 like any other.
+It keeps unknown fields and writes them after the known ones, as the reference does.
 """
 
 from dataclasses import dataclass
@@ -14,21 +13,21 @@ from . import mvds_later_pb2, mvds_pb2
 from .message import GroupId, GroupOffer, Message, MessageId, Payload
 
 ID_ROOM_BYTES: Final = 36
-"""At most what an id takes in a payload: tag, length, 32 bytes."""
+"""The most bytes that an id takes in a payload: tag, length and 32 bytes."""
 OFFER_ROOM_BYTES: Final = 80
 """The same for an offer that names its group."""
 MESSAGE_ROOM_BYTES: Final = 80
-"""At most what a message takes besides its body and unknown fields: group id, timestamp, tags and
-lengths."""
+"""The most bytes that a message takes besides its body and unknown fields: group id, timestamp,
+tags and lengths."""
 
 
 def room_of(message: Message) -> int:
-    """At most what a message takes in a payload."""
+    """Return the most bytes that a message takes in a payload."""
     return MESSAGE_ROOM_BYTES + len(message.body) + len(message.unknown_fields)
 
 
 class CodecError(ValueError):
-    """Bytes that are no payload."""
+    """The bytes are no payload."""
 
 
 class _Module(Protocol):
@@ -40,20 +39,20 @@ class _Module(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WireProfile:
-    """How a family of peers numbers the fields, and how it offers."""
+    """The field numbers of a family of peers, and its way to offer messages."""
 
     name: str
     module: _Module
     reads_group_offers: bool = False
     sends_group_offers: bool = False
     own_message_fields: bytes = b""
-    """What own messages carry besides, encoded."""
+    """The encoded fields that own messages carry in addition."""
 
     def encode(self, payload: Payload) -> bytes:
-        """Write a payload; the empty one has no bytes.
+        """Write a payload. The empty one has no bytes.
 
-        Raises:
-            ValueError: a timestamp beyond 64 bits, or group offers in a numbering that has none.
+        Raises: ValueError: a timestamp is beyond 64 bits, or there are group offers in a numbering
+        without them.
         """
         known = self.module.Payload(
             acks=payload.acks, offers=payload.offers, requests=payload.requests
@@ -67,15 +66,14 @@ class WireProfile:
         return bytes(known.SerializeToString()) + payload.unknown_fields
 
     def encode_message(self, message: Message) -> bytes:
-        """Write a message as it stands in a payload, without tag and length."""
+        """Write a message in the form that it has in a payload, without tag and length."""
         return bytes(self._written(message).SerializeToString())
 
     def decode(self, data: bytes) -> Payload:
-        """Read a payload. Fields come in any order; unknown ones, and known ones of a wrong type,
-        are kept aside.
+        """Read a payload. Its fields may come in any order. Unknown fields, and known fields of a
+        wrong type, are kept aside.
 
-        Raises:
-            CodecError: it is none.
+        Raises: CodecError: the bytes are no payload.
         """
         try:
             read = self.module.Payload.FromString(data)
@@ -124,6 +122,6 @@ GROUP_OFFERS: Final = WireProfile(
 """The same with offers that name their group (5005), as in the status fork from v0.0.26 on."""
 LATER: Final = WireProfile("later", mvds_later_pb2, own_message_fields=b"\x22\x00")
 """1 to 4 and 1 to 3, as in the reference from v0.0.24 on. Own messages carry the empty `Metadata`
-of v0.0.25, without which such a peer, by its source, dies when it relays them."""
+of v0.0.25. Without it such a peer, according to its source, crashes when it relays them."""
 
 PROFILES: Final = {profile.name: profile for profile in (SEED, GROUP_OFFERS, LATER)}

@@ -1,4 +1,4 @@
-"""What can go wrong.
+"""The errors that this package raises.
 
 SvsError
 ├── TlvError            bytes are not what they should be (their sender is wrong)
@@ -12,22 +12,22 @@ from reliable_channel.errors import ReliableChannelError
 
 
 class SvsError(ReliableChannelError):
-    """Root of what this package raises."""
+    """The base class of this package's errors."""
 
     retryable = False
     """True if the same call may succeed later."""
 
 
 class TlvError(SvsError):
-    """Bytes are no valid TLV, or not the element that belongs there."""
+    """The bytes are no valid TLV, or they are not the element that belongs there."""
 
 
 class InvalidName(SvsError, ValueError):
-    """A text or a component cannot be (part of) an NDN name."""
+    """The text or component cannot be an NDN name, or a part of one."""
 
 
 class SequenceExhausted(SvsError):
-    """The last sequence number of this bootstrap time, 2^64 - 1, is taken; `rebootstrap` helps."""
+    """The last sequence number of this bootstrap time, 2^64 - 1, is taken. `rebootstrap` helps."""
 
 
 class SignatureRefused(SvsError):
@@ -35,6 +35,6 @@ class SignatureRefused(SvsError):
 
 
 class ForwarderError(SvsError):
-    """The forwarder is away, or refused what was asked of it."""
+    """The forwarder is away, or it refused a request."""
 
     retryable = True

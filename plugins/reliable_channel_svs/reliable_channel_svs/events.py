@@ -1,4 +1,4 @@
-"""The events of a group, as the state machine emits them."""
+"""The events of a group that the state machine emits."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -8,13 +8,13 @@ from .name import Name
 
 @dataclass(frozen=True, slots=True)
 class PublicationsKnown:
-    """A node has publications that were not known of yet; fetch those that you want."""
+    """A node has publications that were not known yet. Fetch the ones that you want."""
 
     name: Name
     bootstrap_time: int
     first_seq: int
     last_seq: int
-    """Up to 2^64 - 1, as the sender has it: do not count on being able to count them off."""
+    """The sender chooses this number, up to 2^64 - 1. Never loop over all numbers up to it."""
 
 
 class IgnoredReason(Enum):
@@ -34,8 +34,8 @@ class VectorIgnored:
 
 @dataclass(frozen=True, slots=True)
 class OwnNameClaimed:
-    """A member says that we published what we did not: an earlier self whose state was lost, a
-    second process under our name, or a liar."""
+    """A member says that this node published something that it did not publish. An earlier run may
+    have lost its state, a second process may use the same name, or the member lies."""
 
     bootstrap_time: int
     claimed_seq: int
@@ -44,13 +44,13 @@ class OwnNameClaimed:
 
 @dataclass(frozen=True, slots=True)
 class Rebootstrapped:
-    """Our further publications are numbered from 1 under a new bootstrap time."""
+    """Further publications of this node are numbered from 1 under a new bootstrap time."""
 
     bootstrap_time: int
 
 
 class Limit(Enum):
-    """Limits, by their names in `Limits`."""
+    """The limits, by their names in `Limits`."""
 
     NAMES = "names"
     BOOTSTRAP_TIMES = "bootstrap_times"
@@ -59,7 +59,7 @@ class Limit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """Something of a received vector was left out."""
+    """A part of a received vector was left out."""
 
     limit: Limit
     name: Name
@@ -67,7 +67,7 @@ class LimitReached:
 
 @dataclass(frozen=True, slots=True)
 class VectorSplit:
-    """Our vector no longer fits into one packet, and goes out in this many."""
+    """This node's vector no longer fits into one packet, and is sent in this many packets."""
 
     parts: int
     size_bytes: int
@@ -75,7 +75,7 @@ class VectorSplit:
 
 @dataclass(frozen=True, slots=True)
 class EventsDropped:
-    """This many older events were not taken in time."""
+    """This many older events were lost because the application did not take them in time."""
 
     count: int
 

@@ -1,4 +1,4 @@
-"""NDN names: their bytes, their canonical order, and their text."""
+"""NDN names: their bytes, their canonical order and their text."""
 
 from functools import total_ordering
 from hashlib import sha256
@@ -34,10 +34,11 @@ _TEXTS: Final = {type_: text for text, type_ in (_DIGESTS | _NUMBERS).items()}
 
 @total_ordering
 class Name:
-    """A name: its components, each as its own TLV.
+    """A name, made of components. Each component is stored as its own TLV.
 
-    Names are ordered canonically (NDN packet specification): by components, each by type, length
-    and bytes, which is the order of the components' encodings.
+    Names have the canonical order of the NDN packet specification. They are compared component by
+    component, by type, then length, then bytes. The encodings of the components have the same
+    order.
     """
 
     __slots__ = ("_hash", "components")
@@ -48,10 +49,9 @@ class Name:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The name that a text such as `/chat/room%20one/t=5` means.
+        """Return the name for a text such as `/chat/room%20one/t=5`.
 
-        Raises:
-            InvalidName: it means none.
+        Raises: InvalidName: the text is no name.
         """
         if not text.startswith("/"):
             raise InvalidName(f"{text!r} does not start with /")
@@ -60,33 +60,31 @@ class Name:
 
     @classmethod
     def decode(cls, data: bytes | memoryview) -> Self:
-        """The name whose TLV this is.
+        """Return the name of a TLV.
 
-        Raises:
-            TlvError: it is none.
+        Raises: TlvError: the bytes are no name.
         """
         return cls.from_value(only(data, NAME))
 
     @classmethod
     def from_value(cls, value: memoryview) -> Self:
-        """The name whose TLV has this value.
+        """Return the name whose TLV has this value.
 
-        Raises:
-            TlvError: it is not a sequence of components.
+        Raises: TlvError: the value is not a sequence of components.
         """
         return cls(tuple(_checked(type_, bytes(part)) for type_, part in elements(value)))
 
     def encode(self) -> bytes:
-        """Its TLV."""
+        """Return the TLV of this name."""
         return encode(NAME, *self.components)
 
     def append(self, *others: "Name | bytes") -> "Name":
-        """This name with further components, or other names, behind it."""
+        """Return this name with further components, or other names, after it."""
         parts = [o.components if isinstance(o, Name) else (o,) for o in others]
         return Name(self.components + tuple(c for part in parts for c in part))
 
     def starts_with(self, prefix: "Name") -> bool:
-        """Return True if it is the prefix or below it."""
+        """Return True if this name is the prefix or below it."""
         return self.components[: len(prefix.components)] == prefix.components
 
     def __len__(self) -> int:
@@ -109,22 +107,22 @@ class Name:
 
 
 def number_component(type_: int, number: int) -> bytes:
-    """A component that holds a number, such as `t=` and `seq=`."""
+    """Return a component that holds a number, such as `t=` or `seq=`."""
     return encode_integer(type_, number)
 
 
 def text_component(text: str, type_: int = GENERIC) -> bytes:
-    """A component that holds a text."""
+    """Return a component that holds a text."""
     return encode(type_, text.encode())
 
 
 def parameters_digest(parameters: bytes) -> bytes:
-    """The component that ends the name of an Interest with these ApplicationParameters."""
+    """Return the component that ends the name of an Interest with these ApplicationParameters."""
     return encode(PARAMETERS_DIGEST, sha256(parameters).digest())
 
 
 def component_number(component: bytes, type_: int) -> int | None:
-    """The number that a component of this type holds; None for any other component."""
+    """Return the number in a component of this type, or None for any other component."""
     found, value = split_component(component)
     if found != type_:
         return None
@@ -135,7 +133,7 @@ def component_number(component: bytes, type_: int) -> int | None:
 
 
 def split_component(component: bytes) -> tuple[int, bytes]:
-    """Type and value of a component."""
+    """Return the type and the value of a component."""
     view = memoryview(component)
     type_, after_type = read_number(view, 0)
     _, start = read_number(view, after_type)

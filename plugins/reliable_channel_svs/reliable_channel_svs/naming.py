@@ -1,4 +1,4 @@
-"""The names of a group (§2): of its Sync Interests, its state vectors, its publications."""
+"""The names in a group (§2): those of Sync Interests, of state vectors and of publications."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -17,13 +17,13 @@ from .name import (
 PROTOCOL_VERSION: Final = 3
 
 NamingScheme = Literal["spec", "svs-alo"]
-"""`spec` is the specification's `/<node>/<group>/t=/seq=`; `svs-alo` is that of ndnd's SvsALO,
-`/<group>/<node>/t=/seq=/v=0/seg=`, with sync below `/<group>/32=svs`."""
+"""`spec` is the layout of the specification, `/<node>/<group>/t=/seq=`. `svs-alo` is the layout of
+ndnd's SvsALO, `/<group>/<node>/t=/seq=/v=0/seg=`, with sync below `/<group>/32=svs`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicationName:
-    """Whose publication it is, and which one."""
+    """The node of a publication, and its number."""
 
     node: Name
     bootstrap_time: int
@@ -42,11 +42,11 @@ class Naming:
         """Name of Sync Interests without their digest, and of the Data in them."""
 
     def publications_of(self, node: Name) -> Name:
-        """The prefix that a node registers for its publications."""
+        """Return the prefix that a node registers for its publications."""
         return node.append(self.group) if self.scheme == "spec" else self.group.append(node)
 
     def publication(self, node: Name, bootstrap_time: int, seq: int) -> Name:
-        """The name of a publication's Data, without segment."""
+        """Return the name of a publication's Data, without a segment."""
         name = self.publications_of(node).append(
             number_component(TIMESTAMP, bootstrap_time), number_component(SEQUENCE, seq)
         )
@@ -55,7 +55,7 @@ class Naming:
         return name.append(number_component(VERSION, 0))  # SvsALO: objects never change
 
     def parse_publication(self, name: Name) -> PublicationName | None:
-        """What a name means; None if it is not a publication of this group."""
+        """Return the publication that a name belongs to, or None if there is none in this group."""
         group, components = self.group.components, name.components
         if self.scheme == "svs-alo":
             if not components or component_number(components[-1], VERSION) != 0:

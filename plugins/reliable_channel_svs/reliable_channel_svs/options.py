@@ -1,4 +1,5 @@
-"""Settings of the state machine: the specification's, what it leaves open, and the limits."""
+"""Settings of the state machine: those of the specification, choices that it leaves open, and
+limits."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
@@ -8,28 +9,29 @@ from reliable_channel.sds.declared import POSITIVE, SHARE_BELOW_1, Bound, Doc, U
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Where implementations differ. The defaults are the specification's, read literally."""
+    """Choices in which implementations differ. The defaults follow the specification literally."""
 
     merge_the_trigger: Annotated[
         bool,
-        Doc("""The vector that led to Suppression State is part of `MergedStateVector` (NDNts,
-        ndn-svs; ndnd: no). With it the parts of a split vector add up."""),
+        Doc("""The vector that led to Suppression State is part of `MergedStateVector`, as in NDNts
+        and ndn-svs but not in ndnd. With it the parts of a split vector add up."""),
     ] = True
     leave_suppression_at_once: Annotated[
         bool,
-        Doc("An up-to-date vector ends Suppression State (ndnd) rather than the timer alone."),
+        Doc("""An up-to-date vector ends Suppression State, as in ndnd. Otherwise only the timer
+        ends it."""),
     ] = False
     missing_names_may_be_recent: Annotated[
         bool,
-        Doc("""A node that is missing in an outdated vector was as good as 0 in it, so that the
-        rule for just updated nodes holds for it too (ndnd: never)."""),
+        Doc("""A node that is missing in an outdated vector counts as 0 in it, so that the rule for
+        just updated nodes holds for it too. In ndnd it never does."""),
     ] = True
     own_future: Annotated[
         Literal["rebootstrap", "adopt"],
-        Doc("""What to do when others know more of us than we do: number the next publication
-        under a new bootstrap time, or go on above what they say (ndnd, NDNts, ndn-svs), which
-        lets anybody use up our numbers. Whose bootstrap times reach half of
-        `limits.bootstrap_times` goes on likewise."""),
+        Doc("""What to do when other members claim more publications of this node than it made. It
+        can number the next publication under a new bootstrap time. Or it can go on above the
+        claimed number, as ndnd, NDNts and ndn-svs do, which lets anybody use up its numbers. A node
+        whose bootstrap times reach half of `limits.bootstrap_times` goes on likewise."""),
     ] = "rebootstrap"
 
     def __post_init__(self) -> None:
@@ -42,21 +44,24 @@ NDND: Final = Behaviour(
     missing_names_may_be_recent=False,
     own_future="adopt",
 )
-"""ndnd v1.5.3, except that it applies what stands before a bootstrap time too far ahead."""
+"""The choices of ndnd v1.5.3. The one exception is that ndnd applies the entries before a bootstrap
+time that is too far ahead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of what others say is kept. What is beyond is left out, with `LimitReached`."""
+    """The amount that is kept of what other members say. Anything beyond it is left out, with
+    `LimitReached`."""
 
-    names: Annotated[int, Bound(1), Unit("nodes"), Doc("Nodes in the vector.")] = 10_000
-    bootstrap_times: Annotated[int, Bound(1), Doc("Bootstrap times of a node.")] = 64
-    name_bytes: Annotated[int, Bound(1), Doc("Encoded length of a node's name.")] = 1_024
+    names: Annotated[int, Bound(1), Unit("nodes"), Doc("The nodes in the vector.")] = 10_000
+    bootstrap_times: Annotated[int, Bound(1), Doc("The bootstrap times of a node.")] = 64
+    name_bytes: Annotated[int, Bound(1), Doc("The encoded length of a node's name.")] = 1_024
     events: Annotated[
         int,
         Bound(1),
         Unit("events"),
-        Doc("Events that wait to be taken; then the oldest goes, and `EventsDropped` says so."),
+        Doc("""The events that may wait for the application. Beyond it the oldest is dropped, with
+        `EventsDropped`."""),
     ] = 10_000
 
     def __post_init__(self) -> None:
@@ -65,24 +70,31 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class SvsOptions:
-    """What all members of a group should have alike."""
+    """Settings that should be equal for all members of a group."""
 
-    periodic_timeout_ms: Annotated[int, Bound(1), Doc("§4.1, PeriodicTimeout.")] = 30_000
+    periodic_timeout_ms: Annotated[int, Bound(1), Doc("The PeriodicTimeout of §4.1.")] = 30_000
     periodic_jitter: Annotated[
-        float, SHARE_BELOW_1, Doc("It is drawn uniformly from this much below to this much above.")
+        float,
+        SHARE_BELOW_1,
+        Doc("The share of the timeout by which each draw may be shorter or longer, uniformly."),
     ] = 0.1
-    suppression_period_ms: Annotated[int, Bound(1), Doc("§4.1, SuppressionPeriod.")] = 200
-    decay_factor: Annotated[float, POSITIVE, Doc("§4.1, f of SuppressionTimeout.")] = 10.0
+    suppression_period_ms: Annotated[int, Bound(1), Doc("The SuppressionPeriod of §4.1.")] = 200
+    decay_factor: Annotated[
+        float,
+        POSITIVE,
+        Doc("The factor f of the SuppressionTimeout in §4.1."),
+    ] = 10.0
     max_bootstrap_ahead_s: Annotated[
         int,
         Bound(0),
-        Doc("§3: a vector with a bootstrap time further ahead of the clock is ignored as a whole."),
+        Doc("""A vector with a bootstrap time further ahead of the clock than this is ignored as a
+        whole (§3)."""),
     ] = 86_400
     vector_bytes: Annotated[
         int,
         Bound(1),
-        Doc("""A longer vector goes out in parts (`splitting.py`). A packet holds 8,800 bytes,
-        names and signature among them."""),
+        Doc("""A longer vector is sent in parts (`splitting.py`). A packet holds 8,800 bytes,
+        including names and signature."""),
     ] = 7_500
     behaviour: Behaviour = field(default_factory=Behaviour)
     limits: Limits = field(default_factory=Limits)

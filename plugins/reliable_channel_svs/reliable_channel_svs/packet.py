@@ -1,4 +1,4 @@
-"""Interest and Data packets (NDN packet specification 0.3), as much of them as SVS needs."""
+"""Interest and Data packets (NDN packet specification 0.3), as far as SVS needs them."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -32,19 +32,19 @@ SIGNATURE_INFO: Final = 0x16
 SIGNATURE_VALUE: Final = 0x17
 
 BLOB: Final = 0
-"""ContentType of a content."""
+"""The ContentType of content."""
 GONE: Final = 3
-"""ContentType Nack of the application: its producer says that there is no such content."""
+"""ContentType Nack of the application: the producer says that there is no such content."""
 
 MAX_PACKET_BYTES: Final = 8800
-"""What forwarders carry; they drop anything longer without a word."""
+"""The longest packet that forwarders carry. They drop longer ones silently."""
 DEFAULT_LIFETIME_MS: Final = 4_000
-"""NDN packet specification, InterestLifetime."""
+"""The InterestLifetime of the NDN packet specification."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """A question for the Data of a name."""
+    """A request for the Data of a name."""
 
     name: Name
     nonce: bytes
@@ -55,7 +55,7 @@ class Interest:
     """The value of ApplicationParameters."""
 
     def encode(self) -> bytes:
-        """Its TLV; the digest of the parameters is appended to the name."""
+        """Return the TLV of the Interest. The digest of the parameters is appended to the name."""
         name, parameters = self.name, b""
         if self.parameters is not None:
             parameters = encode(PARAMETERS, self.parameters)
@@ -72,10 +72,9 @@ class Interest:
 
 
 def decode_interest(wire: bytes | memoryview) -> Interest:
-    """Read an Interest; the digest is checked and taken off the name.
+    """Read an Interest. The digest is checked and removed from the name.
 
-    Raises:
-        TlvError: it is none, or the digest does not fit the parameters.
+    Raises: TlvError: the bytes are no Interest, or the digest does not fit the parameters.
     """
     reader = Reader(only(wire, INTEREST), optional=(HOP_LIMIT, PARAMETERS))
     name = Name.from_value(reader.take(NAME))
@@ -103,22 +102,21 @@ def decode_interest(wire: bytes | memoryview) -> Interest:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A named content, as received: `signature` is over `covered` and proves nothing before
-    `check`."""
+    """A received packet with a name and content. Its `signature` is over `covered` and proves
+    nothing before `check`."""
 
     name: Name
     content: bytes
     signature: Signature
     covered: bytes
     final_block: bytes | None = None
-    """The component of the last segment, where the content is one of several."""
+    """The component of the last segment, where the content is one of several segments."""
     content_type: int = BLOB
 
     def check(self, trust: Trust) -> None:
-        """Let it pass if it is signed as the trust demands.
+        """Check that the packet is signed as the trust demands.
 
-        Raises:
-            SignatureRefused: it is not.
+        Raises: SignatureRefused: it is not.
         """
         trust.check(self.name, self.covered, self.signature)
 
@@ -132,7 +130,7 @@ def make_data(
     final_block: bytes | None = None,
     content_type: int = BLOB,
 ) -> bytes:
-    """The TLV of a signed Data; its ContentType 0 is written out, as ndnd does."""
+    """Return the TLV of a signed Data. Its ContentType 0 is written out, as ndnd does."""
     meta = encode(
         META_INFO,
         encode_integer(CONTENT_TYPE, content_type),
@@ -153,8 +151,7 @@ def make_data(
 def decode_data(wire: bytes | memoryview) -> Data:
     """Read a Data packet with any kind of signature.
 
-    Raises:
-        TlvError: it is none.
+    Raises: TlvError: the bytes are no Data.
     """
     value = only(wire, DATA)
     reader = Reader(value)

@@ -1,4 +1,4 @@
-"""What the package adds to reliable-channel: `sync="svs"`, and channels at `ndn://` URLs."""
+"""The additions of this package to reliable-channel: `sync="svs"` and channels at `ndn://` URLs."""
 
 from reliable_channel.spi import Register, hookimpl
 

@@ -1,9 +1,9 @@
 """The state machine of one node in one group: State Vector Sync, version 3.
 
-Sans-I/O. The owner calls `publish`, `receive` and, when `next_deadline_ms()` has come,
-`on_deadline`, each with the time; then it sends what `outgoing()` hands out, gives the application
-what `events()` hands out, and writes what `changes()` hands out before either. Nothing else changes
-state, and nothing here reads a clock, draws a random number except from `random`, or waits.
+It does no I/O. The owner calls `publish`, `receive` and, when `next_deadline_ms()` has come,
+`on_deadline`, each with the time. Then the owner writes the result of `changes()`, sends the result
+of `outgoing()`, and gives the result of `events()` to the application. Nothing else changes the
+state. No method reads a clock, waits, or draws a random number other than from `random`.
 
 Paragraph numbers in comments are those of the specification (2025-01-04).
 """
@@ -35,7 +35,7 @@ from .vector import StateVector
 
 
 class State(Enum):
-    """§4.5: what the one timer waits for."""
+    """§4.5: the event that the one timer waits for."""
 
     STEADY = "steady"
     SUPPRESSION = "suppression"
@@ -51,19 +51,19 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed of that which a restart needs: `SvsProtocol` takes it back as
+    """The changes of the state that a restart needs. `SvsProtocol` takes it back as
     `bootstrap_time` and `vector`."""
 
     bootstrap_time: int
     numbers: dict[tuple[Name, int], int]
-    """Sequence number by node and bootstrap time."""
+    """The sequence number by node and bootstrap time."""
 
 
 class SvsProtocol:
     """One node of one group.
 
-    After a restart give the `bootstrap_time` and the `vector` of before. Without a bootstrap
-    time it takes `now_ms` for one, as a node must that lost its own (§3, Bootstrap Time).
+    After a restart give the earlier `bootstrap_time` and `vector`. Without a bootstrap time the
+    node takes `now_ms`, as a node must that lost its own (§3, Bootstrap Time).
 
     `random` returns floats in [0, 1).
 
@@ -109,8 +109,9 @@ class SvsProtocol:
     def publish(self, now_ms: int, *, announce: bool = True) -> Publication:
         """Take the next sequence number and announce it (§4.2).
 
-        The Data must be there before `outgoing()` is sent: others ask for it at once. A caller that
-        brings it to all by itself may leave the vector for later (`announce=False`).
+        The Data must be available before `outgoing()` is sent, because other members ask for it at
+        once. A caller that brings the Data to all members itself may leave the vector for later
+        (`announce=False`).
 
         Raises:
             SequenceExhausted: the last number of this bootstrap time is taken.
@@ -133,7 +134,7 @@ class SvsProtocol:
         self._send_and_settle(now_ms)
 
     def rebootstrap(self, now_ms: int) -> None:
-        """Number further publications from 1 under a bootstrap time that was never ours."""
+        """Number further publications from 1 under a bootstrap time that this node never used."""
         boot = max(now_ms // 1000, self.bootstrap_time + 1)
         while boot in self.vector.numbers(self.name):
             boot += 1
@@ -143,7 +144,7 @@ class SvsProtocol:
     def receive(self, data: bytes, now_ms: int) -> None:
         """Take an encoded state vector from a Sync Interest (§4.5).
 
-        Never raises for what the bytes are: what is refused becomes a `VectorIgnored`.
+        No bytes raise an error: a refused vector becomes a `VectorIgnored`.
         """
         try:
             incoming = StateVector.decode(data)
@@ -166,9 +167,10 @@ class SvsProtocol:
             self._enter_suppression(incoming, now_ms)
 
     def heard_of(self, name: Name, bootstrap_time: int, seq: int, now_ms: int) -> bool:
-        """Take note of a publication that came by itself, before any vector announced it.
+        """Note a publication that arrived before any vector announced it.
 
-        Return False where it is left out: its bootstrap time is too far ahead, or a limit reached.
+        Return False where it is left out because its bootstrap time is too far ahead, or a limit is
+        reached.
         """
         single = StateVector({name: {bootstrap_time: seq}})
         if self._ahead(single, now_ms):
@@ -179,11 +181,11 @@ class SvsProtocol:
     # -- time --------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int:
-        """When `on_deadline` must be called next."""
+        """Return the time at which `on_deadline` must be called next."""
         return self.due_ms
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do what is due (§4.5, on expiration of timer)."""
+        """Do everything that is due (§4.5, on expiration of timer)."""
         if now_ms < self.due_ms:
             return
         if self.state is State.STEADY or self._merged.is_outdated_to(self.vector):
@@ -193,9 +195,10 @@ class SvsProtocol:
     # -- outputs -----------------------------------------------------------------------------------
 
     def outgoing(self) -> Iterator[bytes]:
-        """Hand out the encoded vectors to send as Sync Interests, back to back.
+        """Return the encoded vectors to send as Sync Interests, back to back.
 
-        What became due several times since the last call is sent once, as it is now.
+        A vector that became due several times since the last call is sent once, with its present
+        state.
         """
         if not self._must_send:
             return
@@ -207,7 +210,7 @@ class SvsProtocol:
         yield from parts
 
     def events(self) -> Iterator[SvsEvent]:
-        """Hand out all that happened."""
+        """Return everything that happened since the last call."""
         if self._events_dropped:
             dropped, self._events_dropped = self._events_dropped, 0
             yield EventsDropped(dropped)
@@ -215,7 +218,7 @@ class SvsProtocol:
             yield self._events.popleft()
 
     def changes(self) -> Changes:
-        """What changed since the last call of what a restart needs."""
+        """Return the changes since the last call of the state that a restart needs."""
         changed, self._changed = self._changed, {}
         return Changes(self.bootstrap_time, changed)
 
@@ -319,5 +322,6 @@ class SvsProtocol:
 
 
 def suppression_timeout_ms(period_ms: float, draw: float, decay_factor: float = 10.0) -> float:
-    """§4.1, SuppressionTimeout, from a draw in [0, 1): most answer late, a few early."""
+    """Return a SuppressionTimeout (§4.1) from a draw in [0, 1). Most members answer late, and a few
+    early."""
     return period_ms * (1 - math.exp((draw - 1) * decay_factor))

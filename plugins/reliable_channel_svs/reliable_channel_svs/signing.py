@@ -1,7 +1,7 @@
-"""Signatures of Data packets, and whose are taken.
+"""Signatures of Data packets, and the rules by which they are accepted.
 
-A `Signer` makes them; a `Trust` says which ones a group takes. DigestSha256 proves that a packet
-arrived whole and nothing about its author.
+A `Signer` makes signatures. A `Trust` decides which ones a group accepts. DigestSha256 proves that
+a packet arrived whole and nothing about its author.
 """
 
 import hmac
@@ -28,7 +28,7 @@ ED25519: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a packet says of its signature."""
+    """The fields of a packet that describe its signature."""
 
     type: int
     key_name: Name | None
@@ -42,18 +42,17 @@ class Signer(Protocol):
     key_name: Name | None
 
     def sign(self, covered: bytes) -> bytes:
-        """The signature's value."""
+        """Return the value of the signature."""
         ...
 
 
 class Trust(Protocol):
-    """Which packets a group takes."""
+    """Decides which packets a group accepts."""
 
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
-        """Let a packet pass.
+        """Check that a packet may pass.
 
-        Raises:
-            SignatureRefused: it must not.
+        Raises: SignatureRefused: it may not.
         """
         ...
 
@@ -65,12 +64,13 @@ class DigestSigner:
     key_name: Name | None = None
 
     def sign(self, covered: bytes) -> bytes:
-        """The SHA-256."""
+        """Return the SHA-256."""
         return sha256(covered).digest()
 
 
 class HmacSigner:
-    """HmacWithSha256 with a key that the group shares; also the trust that takes nothing else."""
+    """Signs with HmacWithSha256 and a key that the group shares. It is also the trust that accepts
+    nothing else."""
 
     signature_type = HMAC_SHA256
 
@@ -79,14 +79,13 @@ class HmacSigner:
         self.key_name = key_name
 
     def sign(self, covered: bytes) -> bytes:
-        """The HMAC."""
+        """Return the HMAC."""
         return hmac.digest(self._key, covered, "sha256")
 
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
-        """Take what was made with the same key.
+        """Accept signatures made with the same key.
 
-        Raises:
-            SignatureRefused: it was not.
+        Raises: SignatureRefused: it was made otherwise.
         """
         if signature.type != HMAC_SHA256:
             raise SignatureRefused(f"{name}: signature type {signature.type}, not HmacWithSha256")
@@ -95,7 +94,7 @@ class HmacSigner:
 
 
 class Ed25519Signer:
-    """Ed25519 from a seed of 32 bytes; `key_name` names the key to others."""
+    """Signs with Ed25519 and a seed of 32 bytes. `key_name` names the key to others."""
 
     signature_type = ED25519
 
@@ -104,30 +103,29 @@ class Ed25519Signer:
         self.key_name: Name | None = key_name
 
     def sign(self, covered: bytes) -> bytes:
-        """The signature, the same for the same bytes."""
+        """Return the signature, which is equal for equal bytes."""
         return self._key.sign(covered)
 
     @property
     def public_key(self) -> bytes:
-        """The 32 bytes that others check with."""
+        """The 32 bytes with which others check the signature."""
         return self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
 class AnyTrust:
-    """Takes every packet without a look at its signature, as ndnd does without a trust schema."""
+    """Accepts every packet without a look at its signature, as ndnd does without a trust schema."""
 
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
-        """Take it."""
+        """Accept the packet."""
 
 
 class DigestTrust:
-    """Takes packets that arrived whole: whose DigestSha256 fits. Anybody can make one."""
+    """Accepts packets that arrived whole, whose DigestSha256 fits. Anybody can make one."""
 
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
-        """Take what carries its own digest.
+        """Accept packets that carry their own digest.
 
-        Raises:
-            SignatureRefused: it carries another one, or another kind of signature.
+        Raises: SignatureRefused: the packet carries another digest, or another kind of signature.
         """
         if signature.type != DIGEST_SHA256:
             raise SignatureRefused(f"{name}: signature type {signature.type}, not DigestSha256")
@@ -136,18 +134,17 @@ class DigestTrust:
 
 
 class KeyTrust:
-    """Takes packets that one of these Ed25519 keys signed, public keys by key name."""
+    """Accepts packets signed by one of these Ed25519 keys, given as public keys by key name."""
 
     def __init__(self, keys: Mapping[Name, bytes]) -> None:
         self._keys = {name: Ed25519PublicKey.from_public_bytes(k) for name, k in keys.items()}
 
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
-        """Take what the key that it names has signed.
+        """Accept packets signed by the key that they name.
 
         The locator may name a certificate of the key, which begins with the key's name.
 
-        Raises:
-            SignatureRefused: the key is unknown, or did not sign these bytes.
+        Raises: SignatureRefused: the key is unknown, or did not sign these bytes.
         """
         if signature.type != ED25519 or signature.key_name is None:
             raise SignatureRefused(f"{name}: not signed with Ed25519 and a key's name")
@@ -162,7 +159,7 @@ class KeyTrust:
 
 
 def encode_signature_info(type_: int, signer: Signer) -> bytes:
-    """The element that says how a packet is signed."""
+    """Return the element that describes the signature of a packet."""
     parts = [encode_integer(SIGNATURE_TYPE, signer.signature_type)]
     if signer.key_name is not None:
         parts.append(encode(KEY_LOCATOR, signer.key_name.encode()))
@@ -170,10 +167,9 @@ def encode_signature_info(type_: int, signer: Signer) -> bytes:
 
 
 def decode_signature_info(value: memoryview) -> tuple[int, Name | None]:
-    """Signature type and key name, None where the locator holds something else.
+    """Return the signature type and the key name, or None where the locator holds something else.
 
-    Raises:
-        TlvError: it is malformed.
+    Raises: TlvError: the element is malformed.
     """
     reader = Reader(value)
     type_ = decode_integer(reader.take(SIGNATURE_TYPE))

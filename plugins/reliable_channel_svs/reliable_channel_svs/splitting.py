@@ -1,15 +1,15 @@
 """Vectors that do not fit into one packet.
 
-The specification says nothing of them, and forwarders drop what is too long without a word. The
-rule here: a vector is sent in parts, back to back, each a valid vector by itself:
+The specification does not mention them, and forwarders silently drop packets that are too long.
+Here such a vector is sent in parts, back to back, and each part is a valid vector:
 
-1. The own entry stands in the first part, so that news travel first.
-2. The others follow in canonical order, as many in a part as fit.
-3. An entry that is longer than a part is divided between bootstrap times.
+1. The own entry is in the first part, so that news travels first. 2. The others follow in canonical
+order, as many in a part as fit. 3. An entry that is longer than a part is divided between bootstrap
+times.
 
-A receiver that follows the specification needs to know nothing of this. The first part puts it in
-Suppression State, the others are merged into its `MergedStateVector`, and when the timer ends the
-merge is complete and there is no answer. One that answers the first part costs an extra packet.
+A receiver that follows the specification needs no extra code. The first part puts it in Suppression
+State, the others are merged into its `MergedStateVector`, and when the timer ends the merge is
+complete and there is no answer. A receiver that answers the first part costs one extra packet.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,11 +19,11 @@ from .name import Name
 from .vector import StateVector, encode_entry
 
 HEADER_BYTES: Final = 4
-"""Type and length of a vector of up to 65,535 bytes."""
+"""The type and the length of a vector of up to 65,535 bytes."""
 
 
 def split(vector: StateVector, own_name: Name, limit_bytes: int) -> list[bytes]:
-    """The vector's encoding, in as many parts as it takes for none to be above the limit."""
+    """Return the encoding of the vector, in as many parts as the limit requires."""
     whole = vector.encode()
     if len(whole) <= limit_bytes:
         return [whole]

@@ -1,7 +1,7 @@
 """NDN's type-length-value encoding, as strict as the packet specification.
 
-Types and lengths are variable-size numbers in their shortest form; a `NonNegativeInteger` has 1, 2,
-4 or 8 bytes. An element of an unknown type is skipped if its type is even and not below 32, and
+Types and lengths are variable-size numbers in their shortest form. A `NonNegativeInteger` has 1, 2,
+4 or 8 bytes. An element of an unknown type is skipped if its type is even and at least 32, and
 refused otherwise ("critical").
 """
 
@@ -13,11 +13,11 @@ from .errors import TlvError
 MAX_NUMBER: Final = 2**64 - 1
 
 Element = tuple[int, memoryview]
-"""Type and value of one element."""
+"""The type and the value of one element."""
 
 
 def encode_number(number: int) -> bytes:
-    """A type or a length, in its shortest form."""
+    """Return a type or a length in its shortest form."""
     if number < 0xFD:
         return bytes([number])
     if number <= 0xFFFF:
@@ -28,21 +28,20 @@ def encode_number(number: int) -> bytes:
 
 
 def encode(type_: int, *parts: bytes) -> bytes:
-    """One element whose value is these parts."""
+    """Return one element whose value is these parts."""
     value = b"".join(parts)
     return encode_number(type_) + encode_number(len(value)) + value
 
 
 def encode_integer(type_: int, value: int) -> bytes:
-    """An element that holds a NonNegativeInteger, in its shortest form."""
+    """Return an element that holds a NonNegativeInteger in its shortest form."""
     return encode(type_, integer_bytes(value))
 
 
 def integer_bytes(value: int) -> bytes:
-    """A NonNegativeInteger in its shortest form.
+    """Return a NonNegativeInteger in its shortest form.
 
-    Raises:
-        TlvError: it is negative or above 2^64 - 1.
+    Raises: TlvError: the number is negative or above 2^64 - 1.
     """
     for size in (1, 2, 4, 8):
         if 0 <= value < 1 << (8 * size):
@@ -51,10 +50,9 @@ def integer_bytes(value: int) -> bytes:
 
 
 def decode_integer(value: memoryview) -> int:
-    """The NonNegativeInteger of an element; one that is longer than it need be is taken.
+    """Return the NonNegativeInteger of an element. A needlessly long one is accepted.
 
-    Raises:
-        TlvError: it has another length than 1, 2, 4 or 8 bytes.
+    Raises: TlvError: its length is not 1, 2, 4 or 8 bytes.
     """
     if len(value) not in (1, 2, 4, 8):
         raise TlvError(f"a number of {len(value)} bytes; 1, 2, 4 and 8 are possible")
@@ -62,7 +60,7 @@ def decode_integer(value: memoryview) -> int:
 
 
 def read_number(data: memoryview, at: int) -> tuple[int, int]:
-    """The type or length at this place, and the place after it."""
+    """Return the type or length at this place, and the place after it."""
     if at >= len(data):
         raise TlvError(f"the data ends at byte {at}, where a type or length should be")
     first = data[at]
@@ -82,7 +80,7 @@ _LONG: Final = {0xFD: (2, 0xFD), 0xFE: (4, 0x1_0000), 0xFF: (8, 0x1_0000_0000)}
 
 
 def elements(data: bytes | memoryview) -> Iterator[Element]:
-    """The elements that stand one after the other.
+    """Return the elements that follow one another.
 
     Raises:
         TlvError: an element is cut off, or its type or length is not in its shortest form.
@@ -102,10 +100,9 @@ def elements(data: bytes | memoryview) -> Iterator[Element]:
 
 
 def only(data: bytes | memoryview, type_: int) -> memoryview:
-    """The value of the one element of this type that the data is.
+    """Return the value of the one element of this type that the data consists of.
 
-    Raises:
-        TlvError: it is anything else.
+    Raises: TlvError: the data is anything else.
     """
     reader = Reader(data)
     value = reader.take(type_)
@@ -114,9 +111,9 @@ def only(data: bytes | memoryview, type_: int) -> memoryview:
 
 
 class Reader:
-    """Takes the elements of a value in the order in which they must stand.
+    """Takes the elements of a value in their required order.
 
-    Elements that may be ignored are skipped on the way, unless they are among the `optional` ones.
+    Elements that may be ignored are skipped, unless they are among the `optional` ones.
     """
 
     def __init__(self, data: bytes | memoryview, optional: Collection[int] = ()) -> None:
@@ -126,10 +123,9 @@ class Reader:
         self._advance()
 
     def take(self, type_: int) -> memoryview:
-        """The value of the next element, which must be of this type.
+        """Return the value of the next element, which must be of this type.
 
-        Raises:
-            TlvError: there is none, or something critical stands before it.
+        Raises: TlvError: there is no such element, or a critical one comes before it.
         """
         value = self.take_if(type_)
         if value is None:
@@ -138,7 +134,7 @@ class Reader:
         return value
 
     def take_if(self, type_: int) -> memoryview | None:
-        """The value of the next element if it is of this type."""
+        """Return the value of the next element if it is of this type."""
         while self._next is not None:
             found, value = self._next
             if found == type_:
@@ -150,10 +146,9 @@ class Reader:
         return None
 
     def end(self) -> None:
-        """Make sure that nothing follows that may not be ignored.
+        """Check that only elements follow that may be ignored.
 
-        Raises:
-            TlvError: something does.
+        Raises: TlvError: another element follows.
         """
         while self._next is not None:
             if is_critical(self._next[0]):

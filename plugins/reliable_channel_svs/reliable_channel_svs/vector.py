@@ -1,4 +1,5 @@
-"""State vectors (§3): what a node knows of each node's publications; bytes, comparison, merge."""
+"""State vectors (§3): a node's knowledge of the publications of each node, with encoding,
+comparison and merge."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -16,7 +17,7 @@ SEQ_NO: Final = 214
 class StateVector:
     """The highest sequence number by node name and bootstrap time.
 
-    What is not in it counts as 0. A name may stand in it without any number.
+    A node that is not in the vector counts as 0. A name may be in it without any number.
     """
 
     __slots__ = ("_entries",)
@@ -28,11 +29,10 @@ class StateVector:
 
     @classmethod
     def decode(cls, data: bytes | memoryview) -> "StateVector":
-        """Read a vector; entries out of order are taken, and what stands in it twice counts once,
-        with the higher number.
+        """Read a vector. Entries out of order are accepted, and an entry that occurs twice counts
+        once, with the higher number.
 
-        Raises:
-            TlvError: it is none.
+        Raises: TlvError: the bytes are no vector.
         """
         outer = Reader(data)
         reader = Reader(outer.take(STATE_VECTOR))
@@ -55,23 +55,24 @@ class StateVector:
         reader.end()
 
     def encode(self) -> bytes:
-        """Its TLV: names in canonical order, each with its bootstrap times in ascending order."""
+        """Return the TLV: the names in canonical order, each with its bootstrap times in ascending
+        order."""
         return encode(STATE_VECTOR, *(encode_entry(name, self._entries[name]) for name in self))
 
     def seq(self, name: Name, boot: int) -> int:
-        """The highest number of a node's bootstrap time; 0 if it has none."""
+        """Return the highest number of a node's bootstrap time, or 0 if it has none."""
         return self._entries.get(name, _NONE).get(boot, 0)
 
     def numbers(self, name: Name) -> Mapping[int, int]:
-        """Sequence number by bootstrap time of a node."""
+        """Return the sequence numbers of a node by bootstrap time."""
         return self._entries.get(name, _NONE)
 
     def add_name(self, name: Name) -> None:
-        """Let the name stand in it, if only without a number."""
+        """Add the name, without a number if there is none."""
         self._entries.setdefault(name, {})
 
     def raise_to(self, name: Name, boot: int, seq: int) -> bool:
-        """Let the number be at least this one; return whether it was lower."""
+        """Raise the number to at least this one. Return True if it was lower."""
         numbers = self._entries.setdefault(name, {})
         if seq <= numbers.get(boot, 0):
             return False
@@ -79,25 +80,26 @@ class StateVector:
         return True
 
     def merge(self, other: "StateVector") -> None:
-        """Take over what `other` knows better (§3, Merging State Vectors)."""
+        """Take the higher numbers of `other` (§3, Merging State Vectors)."""
         for name, numbers in other._entries.items():
             self.add_name(name)
             for boot, seq in numbers.items():
                 self.raise_to(name, boot, seq)
 
     def outdated_names(self, than: "StateVector") -> Iterator[Name]:
-        """The nodes of which `than` knows more; a name that is missing here is one of them."""
+        """Return the nodes of which `than` knows more. A name that is missing here is one of
+        them."""
         for name, numbers in than._entries.items():
             own = self._entries.get(name)
             if own is None or any(seq > own.get(boot, 0) for boot, seq in numbers.items()):
                 yield name
 
     def is_outdated_to(self, other: "StateVector") -> bool:
-        """§3, Comparing State Vectors."""
+        """Compare two vectors (§3, Comparing State Vectors)."""
         return next(self.outdated_names(other), None) is not None
 
     def copy(self) -> "StateVector":
-        """A separate vector with the same content."""
+        """Return a separate vector with the same content."""
         return StateVector(self._entries)
 
     def __iter__(self) -> Iterator[Name]:
@@ -124,7 +126,7 @@ _NONE: Final[Mapping[int, int]] = {}
 
 
 def encode_entry(name: Name, numbers: Mapping[int, int]) -> bytes:
-    """A node's entry; a number 0 is as good as none and left out."""
+    """Return a node's entry. A number 0 counts as none and is left out."""
     pairs = (
         encode(SEQ_NO_ENTRY, encode_integer(BOOTSTRAP_TIME, boot), encode_integer(SEQ_NO, seq))
         for boot, seq in sorted(numbers.items())

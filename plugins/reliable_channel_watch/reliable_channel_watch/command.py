@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MINUTE_S: Final = 60
 LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 Beside = Callable[..., Coroutine[Any, Any, None]]
-"""Serves a node; called with `started`."""
+"""Serves a node and calls `started`."""
 
 
 def register(app: typer.Typer) -> None:
@@ -88,11 +88,11 @@ def watch(
 ) -> None:
     """Show a channel, live or from journals, as a web page.
 
-    From journals, with what their participants append to them; live with --sniff, or with
-    --sender-id as one more participant. Payloads are never shown.
+    From journals it shows the events that their participants append. Live it listens with --sniff,
+    or joins as one more participant with --sender-id. Payloads are never shown.
 
-    Prints the page's address, then a line a minute: how many participants, messages and losses
-    there are, and which participants miss messages.
+    It prints the page's address, then a line a minute with the number of participants, messages and
+    losses, and the participants that miss messages.
     """
     flags = {
         "node": node,

@@ -1,6 +1,6 @@
-"""One message: its history, the participants that have it, and why it is late, in words.
+"""One message: its history, the participants that have it, and the reason for its delay, in words.
 
-The words name participants. A face prints them as text only.
+The words contain names of participants, so a face must print them as text only.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _CAME: Final = {"store": Way.STORE, "reconciliation": Way.RECONCILIATION}
 
 
 class Step(NamedTuple):
-    """What happened to a message at a time."""
+    """An event of a message and its time."""
 
     at_ms: int
     what: str
@@ -34,14 +34,14 @@ class Delay(NamedTuple):
 
     participant: str
     delay_ms: int | None
-    """From its sender to this log; None where it is not known to be there."""
+    """The time from its sender to this log, or None where it is not known to be there."""
     why: str
-    """Empty where it is not late."""
+    """The reason for the delay, or an empty text."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """What is to be shown of a message."""
+    """The details of a message."""
 
     number: int
     message_id: str
@@ -52,11 +52,11 @@ class MessageView:
     size_bytes: int
     references: int
     after: list[tuple[int, str, str]]
-    """Number, id and sender of the messages that it directly follows."""
+    """The number, id and sender of the messages that it directly follows."""
     before: list[tuple[int, str, str]]
     has: list[str]
     has_not: list[str]
-    """Participants that are not known to have it."""
+    """The participants that are not known to have it."""
     others: int
     history: list[Step]
     delays: list[Delay]
@@ -67,7 +67,7 @@ class MessageView:
 
 
 def explain(view: View, message: Message) -> MessageView:
-    """What the view knows of a message."""
+    """Return everything that the view knows of a message."""
     has, has_not = view.holders(message)
     return MessageView(
         message.number,

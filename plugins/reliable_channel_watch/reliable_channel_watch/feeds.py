@@ -1,4 +1,4 @@
-"""Where a view gets its contents: journals that are followed, or a channel that is joined."""
+"""The sources of a view: journals that are followed, or a channel that is joined."""
 
 from collections.abc import Callable, Coroutine, Iterable
 from itertools import islice
@@ -16,18 +16,17 @@ if TYPE_CHECKING:
     from reliable_channel import ReliableChannel
 
 Feed = Callable[[View], Coroutine[Any, Any, None]]
-"""Fills a view until it is cancelled, or nothing more can come."""
+"""Fills a view until it is cancelled, or until nothing more can come."""
 POLL_S: Final = 0.25
 LINES_AT_ONCE: Final = 500
-"""Between two looks at the clients of the page."""
+"""The pause between two looks at the clients of the page."""
 
 
 async def follow(view: View, paths: Iterable[str | Path], *, poll_s: float = POLL_S) -> None:
-    """Read journals into a view, and what is appended to them.
+    """Read journals into a view, together with later additions to them.
 
-    Raises:
-        FileNotFoundError: a path that is not there.
-        ValueError: there is no journal at all, or one of another format.
+    Raises: FileNotFoundError: a path does not exist. ValueError: there is no journal at all, or one
+    has another format.
     """
     with Follower(paths) as follower:
         while True:
@@ -40,10 +39,9 @@ async def follow(view: View, paths: Iterable[str | Path], *, poll_s: float = POL
 
 
 async def join(view: View, open_channel: "Callable[[Path], ReliableChannel]") -> None:
-    """Open a channel that writes a journal into the given directory, and show what it writes.
+    """Open a channel that writes a journal into the given directory, and show its events.
 
-    Raises:
-        ReliableChannelError: the channel cannot be opened, or ended.
+    Raises: ReliableChannelError: the channel cannot be opened, or ended.
     """
     with TemporaryDirectory(prefix="reliable-channel-watch-") as folder:
         async with open_channel(Path(folder)) as channel, anyio.create_task_group() as tasks:

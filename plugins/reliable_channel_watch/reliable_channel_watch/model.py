@@ -1,8 +1,8 @@
-"""What is known of a channel, as a view that can be asked about any time.
+"""The known facts of a channel, as a view that can be asked about any time.
 
-Sans-I/O: inputs say what was seen and when, in order of time; nothing else changes the view. They
-come from journals (`reading.py`) or from the wire (`sniffing.py`). Names and ids are those of other
-participants: a face prints them as text only.
+It does no I/O. The inputs are observations with their time, in order of time, and nothing else
+changes the view. They come from journals (`reading.py`) or from the wire (`sniffing.py`). Names and
+ids come from other participants, so a face must print them as text only.
 """
 
 from collections import OrderedDict
@@ -23,12 +23,12 @@ from .values import (
 )
 
 WHOLE_CHANNEL: Final = ""
-"""In place of a node's address: what the participant says of all of its nodes together."""
+"""Used in place of a node's address where a participant speaks of all of its nodes together."""
 
 ONLOOKER: Final = -1
-"""In place of a lane: this view itself, which is not a participant."""
+"""Used in place of a lane for this view itself, which is no participant."""
 PLAUSIBLE_MS: Final = 60_000
-"""A clock that is further behind is not believed."""
+"""A clock that is further behind than this is not believed."""
 
 
 @dataclass(slots=True)
@@ -39,12 +39,12 @@ class Reception:
     source: str = ""
     """`live`, `store`, `repair` where a participant sent it again, or `reconciliation`."""
     parked: bool = False
-    """It waited for others that it refers to."""
+    """True if it waited for the messages that it refers to."""
     logged_ms: int | None = None
 
 
 class View:
-    """A channel as far as it was seen."""
+    """A channel, as far as it was observed."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits: Final = limits or Limits()
@@ -73,7 +73,7 @@ class View:
     # Inputs
 
     def opened(self, participant: str, at_ms: int, channel_id: str = "") -> None:
-        """A participant opened the channel, and its journal says so."""
+        """Note that a participant opened the channel, according to its journal."""
         lane = self._lane(participant, at_ms)
         if lane is not None:
             self.lanes[lane].has_journal = True
@@ -92,7 +92,8 @@ class View:
         *,
         lamport_timestamp: int | None = None,
     ) -> None:
-        """A message entered a participant's log; the sender's own does when it is accepted."""
+        """Note that a message entered a participant's log. An own message enters when it is
+        accepted."""
         lane = self._lane(participant, at_ms)
         message = self._message(message_id, sender, at_ms)
         if lane is None or message is None:
@@ -105,7 +106,8 @@ class View:
             self._hold(message, lane, at_ms)
 
     def went_out(self, participant: str, message_id: str, kind: str, at_ms: int) -> None:
-        """A participant's message went to the network, or through it as a repair of another's."""
+        """Note that a participant sent a message to the network, its own or as a repair of
+        another's."""
         self._lane(participant, at_ms)
         message = self._by_id.get(message_id)
         if message is not None and len(message.dispatches) < MAX_DISPATCHES:
@@ -125,9 +127,10 @@ class View:
         hint: bytes,
         sent_ms: int,
     ) -> None:
-        """A wire message was seen whole: what it refers to, its sender has.
+        """Note a complete wire message. Its sender has all messages that it refers to.
 
-        `sent_ms` is by the sender's clock, which may be wrong, and is used where it is plausible.
+        `sent_ms` is the time by the sender's clock. It may be wrong and is used where it is
+        plausible.
         """
         lane = self._lane(sender, at_ms)
         if lane is None:
@@ -152,7 +155,7 @@ class View:
     def came_in(
         self, participant: str, message_id: str, source: str, at_ms: int, *, parked: bool
     ) -> None:
-        """A message arrived at a participant."""
+        """Note that a message arrived at a participant."""
         lane = self._lane(participant, at_ms)
         message = self._by_id.get(message_id)
         if lane is None or message is None or lane == message.lane:
@@ -175,7 +178,8 @@ class View:
         hint: bytes | None,
         referrer: str = "",
     ) -> None:
-        """A participant knows of a message by reference alone, in a message of `referrer`."""
+        """Note that a participant knows of a message only by reference, in a message of
+        `referrer`."""
         lane = self._lane(participant, at_ms)
         if lane is None or (lane, message_id) in self._open_gaps:
             return
@@ -190,7 +194,7 @@ class View:
         self.changed_gaps.add(gap.number)
 
     def asked_others(self, participant: str, message_ids: Iterable[str], at_ms: int) -> None:
-        """A participant asked the others for messages that it misses."""
+        """Note that a participant asked the others for messages that it misses."""
         lane = self._lane(participant, at_ms)
         for message_id in message_ids:
             gap = self._open_gaps.get((-1 if lane is None else lane, message_id))
@@ -199,7 +203,7 @@ class View:
                 self.changed_gaps.add(gap.number)
 
     def was_lost(self, participant: str, message_id: str, at_ms: int) -> None:
-        """A participant declared a missing message lost."""
+        """Note that a participant declared a missing message lost."""
         lane = self._lane(participant, at_ms)
         if lane is not None:
             self._close_gap(lane, message_id, at_ms, is_lost=True)
@@ -207,7 +211,7 @@ class View:
     def was_acknowledged(
         self, participant: str, message_id: str, at_ms: int, *, by: str, how: str
     ) -> None:
-        """The sender learnt that another participant has its message."""
+        """Note that the sender learnt that another participant has its message."""
         self._lane(participant, at_ms)
         lane, message = self._lane(by, at_ms), self._by_id.get(message_id)
         if message is None or lane is None:
@@ -218,7 +222,7 @@ class View:
         self._hold(message, lane, at_ms)
 
     def has_failed(self, participant: str, message_id: str, at_ms: int, reason: str) -> None:
-        """The sender gave a message up."""
+        """Note that the sender gave the message up."""
         self._lane(participant, at_ms)
         message = self._by_id.get(message_id)
         if message is not None:
@@ -235,7 +239,8 @@ class View:
         is_on: bool,
         why: str = "",
     ) -> None:
-        """A service of a participant's node works, or does not; None is the observer."""
+        """Note that a service of a participant's node works, or does not. None stands for the
+        observer."""
         self._at(at_ms)
         lane = ONLOOKER if participant is None else self._lane(participant, at_ms)
         if lane is None:
@@ -250,7 +255,7 @@ class View:
             changes.append((at_ms, is_on, why))
 
     def traffic(self, digest: bytes, size_bytes: int, content_bytes: int, at_ms: int) -> None:
-        """Bytes passed over the wire; the same ones, seen twice, count once."""
+        """Note bytes on the wire. The same bytes, seen twice, count once."""
         self._at(at_ms)
         if digest in self._passed:
             return
@@ -269,11 +274,12 @@ class View:
     # Questions
 
     def message(self, message_id: str) -> Message | None:
-        """The message of an id."""
+        """Return the message with this id."""
         return self._by_id.get(message_id)
 
     def holders(self, message: Message) -> tuple[list[str], list[str]]:
-        """Names of the others that are known to have a message, and of those that are not."""
+        """Return the names of the other participants that are known to have a message, and of the
+        others."""
         has: list[str] = []
         has_not: list[str] = []
         for number, lane in enumerate(self.lanes):
@@ -282,18 +288,19 @@ class View:
         return has, has_not
 
     def receptions(self, message: Message) -> Iterator[tuple[int, Reception]]:
-        """What is known of a message at each lane."""
+        """Return the known facts of a message at each lane."""
         for lane in range(len(self.lanes)):
             found = self._receptions.get((message.number, lane))
             if found is not None:
                 yield lane, found
 
     def gaps_of(self, message_id: str) -> list[Gap]:
-        """Where a message was missing."""
+        """Return the participants at which a message was missing."""
         return [gap for gap in self.gaps.values() if gap.message_id == message_id]
 
     def seconds(self, since: int = 0) -> Iterator[tuple[int, int, int]]:
-        """Seconds with traffic, newest first: since the epoch, bytes, and bytes of content."""
+        """Return the seconds with traffic, newest first: the second since the epoch, the bytes, and
+        the bytes of content."""
         for second in reversed(self._traffic):
             if second < since - PLAUSIBLE_MS // 1000:  # those before it are older, but for clocks
                 return

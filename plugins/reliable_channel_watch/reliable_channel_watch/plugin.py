@@ -1,4 +1,4 @@
-"""What the package adds to `reliable-channel`: the command `watch`."""
+"""The command `watch`, which the package adds to `reliable-channel`."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +12,7 @@ SUMMARY: Final = "Show a channel, live or from journals, as a web page."
 
 @hookimpl
 def register_commands(app: "typer.Typer") -> None:
-    """Add `watch`."""
+    """Add the command `watch`."""
     from reliable_channel.spi import lazy_command
 
     lazy_command(app, "watch", f"{__package__}.command", SUMMARY)

@@ -1,4 +1,4 @@
-"""From the lines of journals to a view, and files followed while their participants write them."""
+"""Reads the lines of journals into a view, and follows files that participants still write."""
 
 import heapq
 import json
@@ -43,7 +43,7 @@ READ: Final = {
     "transport_degraded",
     "transport_recovered",
 }
-"""Events of which more is read than a `Line` has."""
+"""The events of which more is read than a `Line` has."""
 _NODE_LAMPS: Final[dict[str, tuple[Lamp, ...]]] = {
     "healthy": LAMPS,
     "failing": (Lamp.SEND, Lamp.STORE),
@@ -141,10 +141,10 @@ def _note_event(
 
 
 class Follower:
-    """Journals, read on from where the last look ended; new files and parts are found.
+    """Reads journals on from the end of the last look, and finds new files and parts.
 
-    Lines of all participants come in order of time. A file stays open while others are read, so
-    that the number of journals is bounded by the process's limit of open files.
+    Lines of all participants come in order of time. A file stays open while others are read, so the
+    process's limit of open files bounds the number of journals.
     """
 
     def __init__(self, paths: Iterable[str | Path]) -> None:
@@ -156,11 +156,10 @@ class Follower:
         """Lines that could not be read."""
 
     def look(self) -> Iterator[tuple[str, Line]]:
-        """What was written since the last look: participant and line.
+        """Return the new lines since the last look, each with its participant.
 
-        Raises:
-            FileNotFoundError: a path that is not there.
-            ValueError: there is no journal at all, or one of another format.
+        Raises: FileNotFoundError: a path does not exist. ValueError: there is no journal at all, or
+        one has another format.
         """
         before = frozenset(self._families)
         for path in journal_files(self._paths):
@@ -177,7 +176,7 @@ class Follower:
         return heapq.merge(*(self._lines(file) for file in self._files), key=_when)
 
     def close(self) -> None:
-        """Close all files; twice does nothing."""
+        """Close all files. A second call does nothing."""
         for file in self._files:
             file.close()
 

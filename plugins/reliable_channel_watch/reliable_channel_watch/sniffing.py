@@ -1,4 +1,5 @@
-"""What passes on a content topic, to a view: decoded by no member of it, and nothing is sent."""
+"""Shows the messages of a content topic in a view. It decodes them without being a participant, and
+sends nothing."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -27,7 +28,8 @@ RETRY_S: Final = 1.0
 def sniffed(
     view: View, received: Received, payload: bytes, at_ms: int, *, channel_id: str | None = None
 ) -> None:
-    """Note a message that passed; what is not SDS, or of another channel, counts as traffic."""
+    """Note a message on the wire. A message that is not SDS, or belongs to another channel, counts
+    as traffic."""
     digest = received.message_hash
     if view.has_passed(digest):
         return
@@ -69,14 +71,11 @@ def sniffed(
 
 
 class Sniffer:
-    """A content topic, listened to.
+    """Listens to a content topic.
 
-    Args:
-        given: arguments of a channel (`channel_settings`): where the topic is.
+    Args: given: arguments of a channel (`channel_settings`) that name the topic and the node.
 
-    Raises:
-        ValueError: an unusable argument.
-        PluginError: a plugin failed.
+    Raises: ValueError: an argument is unusable. PluginError: a plugin failed.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class Sniffer:
         self._decrypt = topic_decryption(given, WATCHER_ID)
 
     async def listen(self, view: View) -> None:
-        """Show what passes until cancelled; first what Store has of the last `history_s`."""
+        """Show the messages until it is cancelled. It begins with the last `history_s` of Store."""
         # Around the scopes that `open` enters and `aclose` leaves, which must nest.
         with anyio.CancelScope() as scope:
             await self._transport.open()

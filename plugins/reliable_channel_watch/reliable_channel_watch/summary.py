@@ -8,7 +8,8 @@ from reliable_channel._terminal_text import printable_name
 from .model import View
 
 MAX_NAMED: Final = 5
-"""Participants that a line names; the rest are a number, because a group may have thousands."""
+"""The number of participants that a line names. The others are only counted, because a group may
+have thousands."""
 
 
 def summary(view: View) -> str:

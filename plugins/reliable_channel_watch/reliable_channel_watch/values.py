@@ -1,4 +1,5 @@
-"""The parts of a view: participants, messages, gaps and lamps, each with the times it changed at.
+"""The parts of a view: participants, messages, gaps and services, each with the times of its
+changes.
 
 All times are milliseconds since the epoch, by the clock of the participant that noted them.
 """
@@ -10,19 +11,19 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 EXACT: Final = 8
-"""Up to so many holders of a message, each one's time is kept; beyond, one in `STEP` times as
-many."""
+"""For so many holders of a message each time is kept. Beyond it only one time in `STEP` is kept."""
 STEP: Final = 1.5
 MAX_DISPATCHES: Final = 32
-"""Of one message: a message that is repaired without end has more."""
+"""The number for one message. A message that is repaired without end has more."""
 
 
 class Dispatch(NamedTuple):
-    """A time that a message went over the wire."""
+    """A time at which a message was on the wire."""
 
     at_ms: int
     kind: str
-    """Why: `content`, `retry` or `repair`; `seen` where the view knows only that it passed."""
+    """The reason: `content`, `retry` or `repair`, or `seen` where the view knows only that it was
+    on the wire."""
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ class Lane:
     since_ms: int
     has_journal: bool = False
     heard_ms: int = 0
-    """The last sign of it in anything that was read."""
+    """The time of its last sign in the data."""
 
 
 @dataclass(slots=True)
@@ -40,31 +41,31 @@ class Message:
     message_id: str
     lane: int
     at_ms: int
-    """When its sender accepted it, or it was first seen."""
+    """The time at which its sender accepted it, or at which it was first seen."""
     lamport_timestamp: int | None = None
     hint: bytes | None = None
     """The message hash under which Store has it."""
     size_bytes: int = 0
     is_whole: bool = False
-    """True if the message itself was seen, and not only its entry in a log."""
+    """True if the message itself was seen, rather than only its entry in a log."""
     references: int = 0
     parents: tuple[int, ...] = ()
-    """Numbers of the messages that it directly follows."""
+    """The numbers of the messages that it directly follows."""
     children: list[int] = field(default_factory=list)
     dispatches: list[Dispatch] = field(default_factory=list)
     holders: int = 0
-    """A bit for each lane."""
+    """One bit for each lane."""
     count: int = 0
-    """Bits that are set."""
+    """The number of bits that are set."""
     reached: "array[int]" = field(default_factory=lambda: array("q"))
-    """Times and numbers of holders, in turn."""
+    """Times and numbers of holders, alternating."""
     acknowledged_ms: int | None = None
     acknowledged_how: str = ""
     failed_ms: int | None = None
     failure: str = ""
 
     def hold(self, lane: int, at_ms: int, others: int) -> bool:
-        """Note that a participant has it; whether a time was kept of it."""
+        """Note that a participant has it. Return True if the time was kept."""
         if lane == self.lane or self.holders >> lane & 1:
             return False
         self.holders |= 1 << lane
@@ -79,13 +80,13 @@ class Message:
 
     @property
     def sent_ms(self) -> int | None:
-        """When it first went over the wire."""
+        """The time at which it was first on the wire."""
         return self.dispatches[0].at_ms if self.dispatches else None
 
 
 @dataclass(slots=True)
 class Gap:
-    """A message that a participant knows by reference alone."""
+    """A message that a participant knows only by reference."""
 
     number: int
     lane: int
@@ -96,12 +97,13 @@ class Gap:
     until_ms: int | None = None
     is_lost: bool = False
     asked_ms: list[int] = field(default_factory=list)
-    """When the participant asked the others for it."""
+    """The time at which the participant asked the others for it."""
     referrer: str = ""
     """The sender of the message that refers to it."""
 
     def asked(self, at_ms: int) -> str:
-        """Where it is requested at that time, in words; names are those of participants."""
+        """Return in words where it is requested at that time. The names are those of
+        participants."""
         store = "Store, by its hint" if self.hint is not None else "Store, by time"
         times = bisect_right(self.asked_ms, at_ms)
         if not times:
@@ -124,35 +126,38 @@ LAMPS: Final = tuple(Lamp)
 
 @dataclass(slots=True)
 class Service:
-    """Whether a service worked, over time."""
+    """The times at which a service worked."""
 
     changes: list[tuple[int, bool, str]] = field(default_factory=list)
-    """When, whether it works since then, and why not."""
+    """The time, whether it works since then, and the reason why not."""
 
     def at(self, at_ms: int) -> tuple[bool, str] | None:
-        """Return True if it worked at that time, and why not; None where nothing was known yet."""
+        """Return True if it worked at that time, with the reason why not. Return None where nothing
+        was known yet."""
         index = bisect_right(self.changes, at_ms, key=lambda change: change[0])
         return self.changes[index - 1][1:] if index else None
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a view keeps; beyond, the oldest goes, and `View.forgotten` counts it."""
+    """The limits of a view. Beyond them the oldest entry is dropped, and `View.forgotten` counts
+    it."""
 
     messages: int = 200_000
     participants: int = 2_000
     """Messages of further senders are counted and not drawn."""
     gaps: int = 20_000
     receptions: int = 500_000
-    """What is known of one message at one participant."""
+    """The events that are kept for one message at one participant."""
     seconds: int = 1_000_000
-    """Of traffic; twelve days."""
+    """The seconds of traffic: twelve days."""
     name_characters: int = 120
     parents: int = 4
     children: int = 16
     steps: int = 256
-    """Back in the causal order, to mark what a participant has beyond its references."""
+    """The steps back in the causal order within which the view marks messages that a participant
+    has beyond its references."""
     changes: int = 1_000
-    """Of one lamp."""
+    """The changes that are kept of one service."""
     nodes: int = 64
-    """Of one participant."""
+    """The entries that are kept of one participant."""

@@ -1,6 +1,6 @@
-"""Journals read by columns: many lines at a time, where nothing in them is out of the ordinary.
+"""Column reader of journals, which reads many ordinary lines at a time.
 
-`reading` takes lines, `packing` their packed bytes, `wire` the messages; `fast_facts` shows that
-the row-by-row judgement would find nothing, and gives the facts that it would give. What any of
-them does not fully understand raises `NeedsRowReader`, and the journal is read row by row.
+`reading` reads lines, `packing` their packed bytes, and `wire` the messages. `fast_facts` shows
+that the row-by-row audit would find nothing, and returns the same facts. If one of them does not
+fully understand the data, it raises `NeedsRowReader`, and the journal is read row by row.
 """

@@ -1,7 +1,7 @@
-"""The facts of a life in which nothing is out of the ordinary, in columns.
+"""Facts of an ordinary life, in columns.
 
-Each check asks for more than the judges of rows (`Replay`, `Reception`) do: where it is met they
-find nothing, and where it is not `NeedsRowReader` is raised and they have their say.
+Each check is stricter than the row-by-row judges (`Replay`, `Reception`). If it passes, they would
+find nothing. If it fails, it raises `NeedsRowReader`, and they decide.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from .tables import NOT_GIVEN
 from .wire import Array, NeedsRowReader, Whole, ramps
 
 MAX_LATE: Final = 500
-"""Entries that are counted one by one, of a message that came late."""
+"""Entries that are counted one by one for a late message."""
 NEVER: Final = np.iinfo(np.int64).max
 Whose = tuple[str, str, int]
 
 
 class FastFacts(NamedTuple):
-    """The facts of a life of which there are few."""
+    """Facts of a life that are few."""
 
     whose: Whose
     few: list[Fact]
 
 
 def fast_facts(participant: Participant, *, settle_ms: int | None = None) -> FastFacts:
-    """What the judges of rows would give, where they would find nothing.
+    """Return the facts of the row-by-row judges, if they would find nothing.
 
     Raises:
         NeedsRowReader: they might find something, or the journals are not fully understood here.
@@ -50,7 +50,7 @@ def fast_facts(participant: Participant, *, settle_ms: int | None = None) -> Fas
 def facts_of_parts(
     participant: Participant, opened: Noted, life: Gathered, *, settle_ms: int | None = None
 ) -> FastFacts:
-    """The same of a life that was gathered before.
+    """Return the facts of a life that was gathered before.
 
     Raises:
         NeedsRowReader: the judges of rows might find something.

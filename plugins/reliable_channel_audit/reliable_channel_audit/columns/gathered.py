@@ -1,6 +1,6 @@
-"""What the lines of one life say, as columns; in the order of lines, which have numbers.
+"""Lines of one life as columns, in the order of lines, which have numbers.
 
-`gathered_part` takes one file. `joined` puts the files of a life together.
+`gathered_part` reads one file. `joined` joins the files of a life.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .wire import Array, NeedsRowReader, Whole
 EXTRAORDINARY: Final = frozenset(
     {"message_forged", "message_lost", "message_rejected", "delivery_failed", "send_failed"}
 )
-"""Events of a life that is judged row by row."""
+"""Events for which a life is judged row by row."""
 MISSING, REQUESTED, REPAIRED = "message_missing", "repair_requested", "repair_sent"
 MAX_MS: Final = 2**53
-"""A time beyond, in 285,000 years, is left to rows: sums of times stay within 64 bits."""
+"""Latest time for columns, in 285,000 years, so that sums of times stay within 64 bits."""
 T = TypeVar("T")
 
 
@@ -50,7 +50,7 @@ class Emitted(NamedTuple):
 
 
 class RepairEvent(NamedTuple):
-    """Messages that were noted as missing, asked of others, or sent again for others."""
+    """Messages that were noted as missing, requested, or sent again for others."""
 
     line: int
     at_ms: int
@@ -59,24 +59,24 @@ class RepairEvent(NamedTuple):
 
 
 class Times(NamedTuple):
-    """When lines were written."""
+    """Times of the lines."""
 
     first_ms: int
     last_ms: int
     until_ms: int
-    """The latest time of a line."""
+    """Latest time of a line."""
     step_back_ms: int
-    """How far the clock went back between two lines at most."""
+    """Largest backward step of the clock between two lines."""
     back_ms: int
-    """How far it went back in all."""
+    """Sum of the clock's backward steps."""
 
 
 class Gathered(NamedTuple):
-    """A life, or a part of it, without extraordinary events."""
+    """Life, or a part of it, without unusual events."""
 
     path: str
     opened: bytes
-    """The line with which it begins."""
+    """Line with which it begins."""
     lines: int
     times: Times
     log: Log
@@ -86,13 +86,13 @@ class Gathered(NamedTuple):
     emitted: Emitted
     repairs: list[RepairEvent]
     hours: dict[int, Hour]
-    """The log, by hours of Lamport timestamps."""
+    """Log by hours of Lamport timestamps."""
     ids: Ids
     words: Ids
-    """Sources and outcomes."""
+    """Names of sources and outcomes."""
 
     def of(self, event: str) -> list[RepairEvent]:
-        """The repairs of one kind."""
+        """Return the repairs of one kind."""
         return [each for each in self.repairs if each.event == event]
 
 
@@ -100,7 +100,7 @@ TABLES: Final = ("log", "wire", "messages", "received", "emitted")
 
 
 def parts_of(participant: Participant) -> list[Gathered]:
-    """The files of a participant's journals.
+    """Return the files of a participant's journals as parts.
 
     Raises:
         NeedsRowReader: lines that are not understood here.
@@ -110,8 +110,8 @@ def parts_of(participant: Participant) -> list[Gathered]:
 
 
 def gathered_part(path: Path, ids: Ids, words: Ids, known: Known | None = None) -> Gathered:
-    """One file of a participant's journals, with ids and words as these numbers. Copies of messages
-    that are known by the same numbers are not decoded.
+    """Return one file of a participant's journals. Ids and words become the given numbers. Known
+    copies of messages are not decoded.
 
     Raises:
         NeedsRowReader: lines that are not understood here.
@@ -156,7 +156,7 @@ def gathered_part(path: Path, ids: Ids, words: Ids, known: Known | None = None) 
 
 
 def joined(participant: Participant, parts: Sequence[Gathered]) -> tuple[Noted, Gathered]:
-    """The files of one life, which have the same numbers for ids, and the line that opened it.
+    """Return the joined files of one life, with the same numbers for ids, and its opening line.
 
     Raises:
         NeedsRowReader: they are no life, or more than one.
@@ -204,7 +204,7 @@ def _from_line(part: Gathered, begin: int) -> Gathered:
 
 
 def times_of(at_ms: Whole) -> Times:
-    """The times of lines, in their order."""
+    """Return the times of lines, in their order."""
     back_ms = -np.minimum(np.diff(at_ms), 0)
     ends = int(at_ms[0]), int(at_ms[-1]), int(at_ms.max())
     return Times(*ends, int(back_ms.max(initial=0)), int(back_ms.sum()))

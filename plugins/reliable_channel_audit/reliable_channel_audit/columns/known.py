@@ -1,4 +1,4 @@
-"""Messages that were decoded before, so that the copies of other participants need not be."""
+"""Decoded messages, so that copies at other participants need no decoding."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .messages import Found, Ids, Messages, no_messages
 from .wire import Whole, ramps
 
 MAX_KNOWN: Final = 500_000
-"""Messages that are kept, in some 300 MB; then it begins anew."""
+"""Maximum number of messages, in about 300 MB. The memory then starts over."""
 
 
 class Known:
-    """The messages of a channel by the hashes of their copies. A hash covers the payload."""
+    """Messages of a channel by the hashes of their copies. A hash covers the payload."""
 
     def __init__(self) -> None:
         self.ids, self.words = Ids(), Ids()
@@ -24,15 +24,15 @@ class Known:
         self._messages = no_messages()
 
     def places(self, hashes: Sequence[str], sizes: Whole) -> Whole:
-        """Where messages of so many bytes are known; -1 where they are not."""
+        """Return the places of known messages with these sizes (-1 for unknown ones)."""
         get = self._places.get
         found = np.fromiter((get(each, -1) for each in hashes), np.int64, len(hashes))
         known_bytes = np.append(self._messages.total_bytes, -1)[found]
         return np.where(known_bytes == sizes, found, -1)
 
     def add(self, hashes: Sequence[str], found: Found) -> None:
-        """Learn messages. Those with a retrieval hint that cannot be seen to be right are left out,
-        as each participant must look at them."""
+        """Add messages. Those with an unprovable retrieval hint are left out, because each
+        participant must check them."""
         messages = found.messages
         if len(self._places) >= MAX_KNOWN:
             self._places, self._codes, self._messages = {}, {}, no_messages()
@@ -53,7 +53,7 @@ class Known:
         self._messages = both(self._messages, chosen)
 
     def with_known(self, found: Messages, places: Whole) -> Messages:
-        """Messages of lines of which some are known, at these places, and the others were found."""
+        """Combine the messages of lines: known ones at these places, and newly decoded ones."""
         is_known = places >= 0
         every = both(found, taken(self._messages, places[is_known]))
         order = np.empty(len(places), np.int64)
@@ -63,7 +63,7 @@ class Known:
 
 
 def taken(messages: Messages, places: Whole) -> Messages:
-    """Some messages, without hints."""
+    """Return some messages, without hints."""
     counts = messages.reference_counts
     firsts = np.cumsum(counts) - counts
     references = messages.references[ramps(firsts[places], counts[places])]
@@ -72,7 +72,7 @@ def taken(messages: Messages, places: Whole) -> Messages:
 
 
 def both(one: Messages, other: Messages) -> Messages:
-    """Messages one after the other."""
+    """Join messages one after the other."""
     names = (*_COLUMNS, "references")
     columns = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in names}
     return one._replace(**columns, hints=one.hints + other.hints)

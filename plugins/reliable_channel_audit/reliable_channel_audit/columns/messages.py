@@ -1,5 +1,5 @@
-"""SDS messages of the `spec` dialect as columns. A message is the fields of its pieces, and a piece
-is decoded once, however many messages have it."""
+"""SDS messages of the `spec` dialect as columns. A message consists of the fields of its pieces,
+and a piece is decoded once for all messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DIGEST_BYTES: Final = 32
 
 
 class Ids(dict[str, int]):
-    """Ids as numbers, from 0, in the order in which they are first met."""
+    """Numbers for ids, from 0, in the order of their first occurrence."""
 
     def __missing__(self, name: str) -> int:
         number = self[name] = len(self)
@@ -46,23 +46,23 @@ class Ids(dict[str, int]):
 
 
 class Messages(NamedTuple):
-    """Messages as they stand on the wire; ids are numbers of an `Ids`."""
+    """Messages as on the wire. Ids are numbers of an `Ids`."""
 
     sender: Whole
     message_id: Whole
     lamport_timestamp: Whole
-    """-1 where there is none."""
+    """Number of the sender (-1 without one)."""
     content_sha256: Array
-    """Rows of 32 bytes; of no content that of nothing."""
+    """Content hashes as rows of 32 bytes. Without content, the hash of nothing."""
     total_bytes: Whole
     content_bytes: Whole
     bloom_filter_bytes: Whole
     repair_request_bytes: Whole
     reference_counts: Whole
     references: Whole
-    """Those of the first message first."""
+    """References of all messages, those of the first message first."""
     hints: list[tuple[int, bytes]]
-    """Retrieval hints and the messages that they are for, by entries that differ."""
+    """Retrieval hints and their messages, by different entries."""
 
 
 def no_messages() -> Messages:
@@ -72,23 +72,23 @@ def no_messages() -> Messages:
 
 
 class Found(NamedTuple):
-    """Messages of some lines, and what the application received."""
+    """Messages of some lines, and contents that the application received."""
 
     messages: Messages
     contents: Array
-    """sha256 of what was received, a row of bytes each."""
+    """Hashes (sha256) of received contents, one row of bytes each."""
     hints: Whole
-    """Which one of the hints stands in a message."""
+    """Number of the hint in a message."""
     hinted: Whole
-    """In which message that is."""
+    """Number of the message with the hint."""
 
 
 def messages_of(
     unpacked: Unpacked, wire: Whole, received: Whole, ids: Ids, skipped: Whole | None = None
 ) -> Found:
-    """The messages of the texts `wire`, and the sha256 of the texts `received`.
+    """Decode the messages of the texts `wire`, and hash the texts `received`.
 
-    What `skipped` texts alone have is not looked at.
+    Data that only `skipped` texts have is not examined.
 
     Raises:
         NeedsRowReader: one that is none, is of another dialect, or has a field twice.
@@ -295,6 +295,6 @@ def _names(values: Sequence[bytes], longest: int) -> list[str]:
 
 
 def rows_of(digests: Array) -> list[bytes]:
-    """Rows of 32 bytes as values."""
+    """Return rows of 32 bytes as values."""
     data = digests.tobytes()
     return [data[at : at + DIGEST_BYTES] for at in range(0, len(data), DIGEST_BYTES)]

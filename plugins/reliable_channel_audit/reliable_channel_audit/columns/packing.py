@@ -1,5 +1,5 @@
-"""Packed bytes of many lines at once (`reliable_channel.runtime.journal_packing`): tokens become
-numbers of pieces, and each piece is decoded once."""
+"""Decoder of packed bytes in many lines at once (`reliable_channel.runtime.journal_packing`).
+Tokens become numbers of pieces, and each piece is decoded once."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from reliable_channel.spi import MAX_FIELDS
 from .wire import Array, Bytes, NeedsRowReader, Whole, padded, ramps
 
 MAX_PIECES: Final = 2 * MAX_FIELDS
-"""Numbered fields of which an `Unpacker` takes no more."""
+"""Maximum number of numbered fields of an `Unpacker`."""
 MAX_DIGITS: Final = 9
 _SPACE, _EQUALS, _TILDE, _DASH, _ZERO, _FILLED = b" =~-0A"
 
 
 class Pieces(NamedTuple):
-    """The bytes of which payloads are put together, each once."""
+    """Bytes of which payloads consist, each once."""
 
     text: bytes
     data: Bytes
-    """The same, padded."""
+    """Bytes of the pieces, padded."""
     begins: Whole
     ends: Whole
 
@@ -34,7 +34,7 @@ class Pieces(NamedTuple):
 
 
 class Unpacked(NamedTuple):
-    """What so many texts are made of."""
+    """Pieces of a number of texts."""
 
     decode: Callable[[Array], Pieces]
     """Gives the bytes of these pieces; others are empty.
@@ -43,22 +43,22 @@ class Unpacked(NamedTuple):
         NeedsRowReader: bytes that are not written as a `Packer` does.
     """
     sizes: Whole
-    """Of each piece."""
+    """Length of each piece."""
     uses: Whole
-    """Pieces, those of the first text first."""
+    """Numbers of pieces, those of the first text first."""
     counts: Whole
-    """How many each text has."""
+    """Number of pieces of each text."""
     is_value: Array
     """True if a text is the value of its piece, without tag and length."""
 
     def bytes_of(self) -> Whole:
-        """How many bytes each text stands for."""
+        """Return the number of bytes that each text represents."""
         ends = np.cumsum(self.sizes[self.uses])[np.cumsum(self.counts) - 1]
         return np.diff(ends, prepend=0)
 
 
 def whole(payloads: Sequence[bytes]) -> Unpacked:
-    """Payloads that are not packed: a piece each."""
+    """Return unpacked payloads as one piece each."""
     sizes = np.fromiter(map(len, payloads), np.int64, len(payloads))
     pieces = _pieces(b"".join(payloads), sizes)
     one_each = np.ones(len(payloads), np.int64)
@@ -67,7 +67,7 @@ def whole(payloads: Sequence[bytes]) -> Unpacked:
 
 
 def unpacked(texts: Sequence[str]) -> Unpacked:
-    """Texts that need nothing of texts before them.
+    """Return True for texts that need no earlier texts.
 
     Raises:
         NeedsRowReader: bytes that are missing, or are not written as a `Packer` does.

@@ -1,4 +1,4 @@
-"""The lines of one participant's journals as columns, a stretch of them at a time."""
+"""Lines of one participant's journals as columns, in stretches."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .packing import Unpacked, unpacked, whole
 from .wire import Array, NeedsRowReader, Whole
 
 BLOCK_BYTES: Final = 4 * 1024 * 1024
-"""Of text that is read at a time."""
+"""Size of the text that is read at a time."""
 MAX_RANGE: Final = 200_000
-"""Lines that need each other: a `Packer` begins anew after far fewer."""
+"""Maximum number of lines that need each other. A `Packer` starts over much earlier."""
 HASH_DIGITS: Final = 64
 RECEIVED: Final = "message_received"
 TAKEN_APART: Final = frozenset({WIRE_IN, WIRE_OUT, LOGGED})
@@ -30,19 +30,19 @@ _COMMON: Final = attrgetter("event", "redelivered", "packed", "payload", "at_ms"
 
 
 class Lines(NamedTuple):
-    """Lines of one kind, and which ones of the life they are."""
+    """Lines of one kind, with their numbers in the life."""
 
     numbers: Whole
     rows: list[Json]
 
     def columns(self, *names: str) -> list[tuple[Any, ...]]:
-        """Values of the lines, by name."""
+        """Return the values of the lines, by name."""
         if not self.rows:
             return [()] * len(names)
         return list(zip(*map(attrgetter(*names), self.rows), strict=True))
 
     def hashes(self) -> None:
-        """Look at hashes that nothing here needs: a line with another text is none.
+        """Check hashes that are not needed here: a line with another text is invalid.
 
         Raises:
             NeedsRowReader: there is one.
@@ -52,15 +52,15 @@ class Lines(NamedTuple):
 
 
 class LineRange(NamedTuple):
-    """Lines in a row that need none before them."""
+    """Consecutive lines that need no earlier lines."""
 
     by_event: dict[str, Lines]
     at_ms: Sequence[int]
     wire: Lines
-    """Those with messages."""
+    """Lines with wire messages."""
     messages: Messages
     contents: Array
-    """sha256 of what the application received, a row of bytes each."""
+    """Hashes (sha256) of received contents, one row of bytes each."""
 
     def lines(self, event: str) -> Lines:
         return self.by_event.get(event, Lines(np.zeros(0, np.int64), []))
@@ -79,7 +79,7 @@ def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
 def line_ranges(
     blocks: Iterator[bytes], first: int, ids: Ids, known: Known | None = None
 ) -> Iterator[LineRange]:
-    """The lines of a journal, cut where one is fresh; `first` is the number of the first line.
+    """Yield the lines of a journal, cut at fresh lines. `first` is the number of the first line.
 
     Raises:
         NeedsRowReader: a line that cannot be read, or that is not understood here.
@@ -121,7 +121,7 @@ def _rows(block: bytes) -> list[Json]:
 
 
 def hashed(texts: Sequence[str]) -> bytes:
-    """Hashes of 32 bytes in hex, one after the other.
+    """Return hashes of 32 bytes from their hex text.
 
     Raises:
         NeedsRowReader: something else.

@@ -1,4 +1,4 @@
-"""The log and the wire of one life, as columns.
+"""Log and wire messages of one life, as columns.
 
 Ids, sources and outcomes are numbers of an `Ids`.
 """
@@ -23,20 +23,20 @@ class Log(NamedTuple):
     position: Whole
     evicted: Whole
     first_segment: Whole
-    """-1 of messages of others."""
+    """Number of the first segment (-1 for messages of others)."""
     content_sha256: Array
     message_hash: Array
-    """Rows of 32 bytes; zeros of own ones."""
+    """Message hashes as rows of 32 bytes (zeros for own messages)."""
 
 
 class Wire(NamedTuple):
-    """Messages that came or went; what stands in them is in `Messages`."""
+    """Received and sent messages. `Messages` has their contents."""
 
     line: Whole
     at_ms: Whole
     is_in: Array
     source: Whole
     outcome: Whole
-    """-1 of what went."""
+    """Outcomes (-1 for sent messages)."""
     timestamp_ns: Whole
     message_hash: Array

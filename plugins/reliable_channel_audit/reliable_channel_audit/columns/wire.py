@@ -1,4 +1,4 @@
-"""Protobuf fields of many byte strings at once: each step reads one field of every string."""
+"""Protobuf fields of many byte strings at once. Each step reads one field of every string."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ import numpy as np
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Whole: TypeAlias = Array
-"""Whole numbers of 64 bits."""
+"""Arrays of 64-bit whole numbers."""
 Bytes: TypeAlias = Array
 MAX_STEPS: Final = 2_000
-"""Fields of one string: with more of them a step reads too little to be worth it."""
+"""Maximum number of fields of a string. With more, a step reads too little to be efficient."""
 MAX_VARINT_BYTES: Final = 9
-"""A longer one does not fit 63 bits."""
+"""Maximum length of a varint that fits 63 bits."""
 _VARINT, _LENGTH_DELIMITED = 0, 2
 
 
 class NeedsRowReader(Exception):
-    """What columns do not understand: read it row by row."""
+    """Columns do not understand the data, so it must be read row by row."""
 
 
 class Fields(NamedTuple):
-    """Fields, by the string in which they stand and in the order there."""
+    """Fields, ordered by their string and their place in it."""
 
     owner: Whole
-    """Which string."""
+    """Number of the string."""
     tag: Whole
     value: Whole
-    """The number, or how many bytes."""
+    """Value of the number, or length of the bytes."""
     begin: Whole
-    """Where these bytes begin."""
+    """Beginning of the bytes."""
 
 
 def padded(data: bytes) -> Bytes:
-    """Bytes that may be read a varint beyond their end."""
+    """Return bytes that may be read a varint beyond their end."""
     return np.frombuffer(data + bytes(MAX_VARINT_BYTES + 1), np.uint8)
 
 
 def fields(data: Bytes, begins: Whole, ends: Whole) -> Fields:
-    """The top-level fields of the strings between `begins` and `ends`.
+    """Return the top-level fields of the strings between `begins` and `ends`.
 
     Raises:
         NeedsRowReader: a string that is not numbers and length-delimited fields alone, written as
@@ -69,7 +69,7 @@ def fields(data: Bytes, begins: Whole, ends: Whole) -> Fields:
 
 
 def varints(data: Bytes, at: Whole) -> tuple[Whole, Whole]:
-    """The numbers at these places, and where they end.
+    """Return the numbers at these places, and their ends.
 
     Raises:
         NeedsRowReader: a number that does not fit 63 bits, or has more bytes than it needs.
@@ -93,7 +93,8 @@ def varints(data: Bytes, at: Whole) -> tuple[Whole, Whole]:
 
 
 def ramps(begins: Whole, counts: Whole) -> Whole:
-    """`begins[0]`, `begins[0] + 1` and so on, so many of each, one after the other."""
+    """Return `begins[0]`, `begins[0] + 1` and so on, as many of each as given, one after the
+    other."""
     total = int(counts.sum())
     firsts = np.repeat(begins - (np.cumsum(counts) - counts), counts)
     return firsts + np.arange(total)

@@ -1,4 +1,4 @@
-"""`reliable-channel audit archive`: what a Store has, as files, each message once."""
+"""`reliable-channel audit archive`: the content of a Store as files, each message once."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from ..databases import Row
 from .store_flags import Config, ContentTopic, Hours, Network, Source, start_of, store_arguments
 
 CHUNK: Final = 20_000
-"""Messages that are written at once."""
+"""Number of messages that are written at once."""
 
 
 class Archived(NamedTuple):
@@ -43,10 +43,10 @@ def archive(
     config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Keep what a Store has as files, each message once.
+    """Archive the content of a Store as files, each message once.
 
-    Parquet files by day and content topic, or a Delta table. What is there already is left out, by
-    message hash: run it again, from several nodes, or after it was interrupted.
+    The files are Parquet by day and content topic, or a Delta table. Existing messages are left
+    out, by message hash. You may run it again, from several nodes, or after an interruption.
     """
     from reliable_channel import run
 

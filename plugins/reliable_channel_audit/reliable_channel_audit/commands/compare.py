@@ -38,8 +38,8 @@ def compare(
 ) -> None:
     """Compare delivery rate, latency, holes and repairs of runs, scenarios and implementations.
 
-    Reads logs of nwaku, nim-libp2p and Status as 10ksim has them, answers of VictoriaLogs, and
-    journals. A `metadata.json` beside them names scenario and settings. The exit status is 5 where
+    It reads logs of nwaku, nim-libp2p and Status in the form of 10ksim, answers of VictoriaLogs,
+    and journals. A `metadata.json` beside them names scenario and settings. The exit status is 5 if
     a run shows nothing.
     """
     from ..group_reliability.runs import find_runs, measure

@@ -1,4 +1,4 @@
-"""`reliable-channel audit ingest`: what journals say as tables that last, and a verdict on them."""
+"""`reliable-channel audit ingest`: journals as tables that last, and a verdict on them."""
 
 import json
 from pathlib import Path
@@ -36,13 +36,13 @@ def ingest(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the run as JSON.")] = False,
 ) -> None:
-    """Keep what closed journals say as Parquet files, and judge them with the open ones.
+    """Convert closed journals to Parquet files, and judge them together with the open ones.
 
     A journal is closed if it is a part (alice.0001.jsonl.gz), is packed, or ends with
-    `journal_closed`. Each closed journal is read once, however often this runs. Each run adds a
-    verdict on all that was kept and on the journals that are still written. The exit status is
-    that of `check`. Journals must stay where they are, as evidence is read from them. Needs
-    `pip install 'reliable-channel-audit[parquet]'`.
+    `journal_closed`. Each closed journal is read once, in all runs together. Each run adds a
+    verdict on the tables and on the open journals. The exit status is that of `check`. Journals
+    must stay in their place, because evidence is read from them. Needs `pip install
+    'reliable-channel-audit[parquet]'`.
     """
     done, judged, shown = judged_tables(paths, to, settle_ms)
     if as_json:
@@ -70,8 +70,8 @@ def judged_tables(
     spark: "SparkSession | None" = None,
     partitions: int | None = None,
 ) -> "tuple[Ingested, Judged, list[Evidence]]":
-    """Add what is new, and judge; for a report open journals are added as well, and what stands in
-    others is left out.
+    """Add new data, and judge it. For a report, open journals are added as well, and data of other
+    journals is left out.
 
     Raises:
         ValueError: what is needed is not installed.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..verdict import Verdict
 
 REPORT: Final = Path("report")
-"""Directory of reports, where none is given."""
+"""Default directory of reports."""
 
 
 def register(app: typer.Typer) -> None:
@@ -94,12 +94,13 @@ def journals(
         bool, typer.Option("--spark-log", help="Report: print all that Spark and Java log.")
     ] = False,
 ) -> None:
-    """Print whether a channel kept its promises, from journals of its participants.
+    """Check from journals whether a channel kept its promises, and print the verdict.
 
-    The exit status is 1 if a promise was broken, and 5 if none was and it is not known of all of
-    them. Journals must fit into memory. With `--out` any number of them is judged by tables, with
-    the same verdict and a report. That needs `pip install 'reliable-channel-audit[parquet]'`. With
-    `--master` or `--remote` Spark reads the journals, which needs Java 17 or 21 and `[spark]`.
+    The exit status is 1 if a promise was broken. It is 5 if no broken promise is known, but not all
+    could be judged. Journals must fit into memory. With `--out` any number of them is judged by
+    tables, with the same verdict and a report. That needs `pip install
+    'reliable-channel-audit[parquet]'`. With `--master` or `--remote` Spark reads the journals,
+    which needs Java 17 or 21 and `[spark]`.
 
     With `--live` it follows the journals until it is stopped. It prints each broken promise and
     alarm once, and keeps them in `reports.jsonl` in the directory of `--out`.

@@ -1,4 +1,4 @@
-"""Tables as wide as they are: neither a pipe nor a narrow terminal cuts anything off."""
+"""Tables in their full width. Neither a pipe nor a narrow terminal cuts them."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from reliable_channel.spi import say
 
 
 def print_table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, labels: int) -> None:
-    """Print rows below headings; the first `labels` columns are texts, the others figures."""
+    """Print rows below headings. The first `labels` columns are texts, the others figures."""
     cells = [headings, *(tuple(printable(cell) for cell in row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for number, row in enumerate(cells):

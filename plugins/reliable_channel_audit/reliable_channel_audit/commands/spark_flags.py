@@ -15,7 +15,7 @@ Conf = Annotated[
 
 
 def settings(given: list[str] | None) -> dict[str, str]:
-    """Settings by name.
+    """Return the settings by name.
 
     Raises:
         typer.BadParameter: one is no `spark.name=value`.

@@ -1,4 +1,4 @@
-"""`reliable-channel audit store`: what a Store alone shows of a channel."""
+"""`reliable-channel audit store`: facts about a channel from a Store alone."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "unknown"
 MAX_SHOWN: Final = 20
-"""So many senders and findings are printed; `--json` has all."""
+"""Maximum number of printed senders and findings. `--json` has all."""
 _MINUTE_MS: Final = 60_000
 
 
@@ -52,11 +52,10 @@ def store(
     config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Print what a Store alone shows of a channel, without anybody's journal.
+    """Print facts about a channel from a Store alone, without any journal.
 
-    Messages that others refer to and that are not in Store, senders that fell silent, lag behind
-    or send too much. The exit status is 1 where something is found, and 5 where Store has no SDS
-    message.
+    It reports missing messages that others refer to, and senders that are silent, lag behind, or
+    send too much. The exit status is 1 if something is found, and 5 if Store has no SDS message.
     """
     from reliable_channel import run
 

@@ -1,4 +1,4 @@
-"""Flags of the commands that read a Store: which one, and what of it."""
+"""Flags of the commands that read a Store."""
 
 import time
 from pathlib import Path
@@ -34,11 +34,11 @@ Config = Annotated[
 def store_arguments(
     source: list[str] | None, config: Path | None, **flags: str | None
 ) -> dict[str, Any]:
-    """The arguments of a channel that say where its Store is: flags before the file's."""
+    """Return the channel arguments that name its Store: flags override the file."""
     given = channel_settings(config) | {name: value for name, value in flags.items() if value}
     return given | ({"node": source} if source else {})
 
 
 def start_of(hours: float | None) -> int:
-    """The first timestamp that is wanted, in nanoseconds."""
+    """Return the first wanted timestamp (ns)."""
     return FIRST_NS if hours is None else time.time_ns() - int(hours * _HOUR_NS)

@@ -1,4 +1,4 @@
-"""A verdict and its evidence, as a person reads them."""
+"""Verdict and its evidence, as text for people."""
 
 import re
 from collections import Counter
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from ..verdict import Rate, Verdict
 
 MAX_NAMES: Final = 10
-"""So many participants without a journal are named."""
+"""Maximum number of participants without a journal that are named."""
 MAX_STEPS: Final = 10
-"""Of the life of a message in the evidence; the command below it shows all."""
+"""Maximum number of steps of a message in the evidence. The command below it shows all."""
 MAX_RATES: Final = 3
-"""So many channels, hours and pairs, the worst, are printed with their delivery rates."""
+"""Maximum number of channels, hours and pairs whose delivery rates are printed, the worst first."""
 MAX_PRINTED: Final = 3
-"""Of so many findings, the worst, the evidence is printed."""
+"""Maximum number of findings whose evidence is printed, the worst first."""
 LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
 
 
@@ -49,7 +49,7 @@ def tell_evidence(evidence: "list[Evidence]") -> None:
 
 
 def exit_status(verdict: "Verdict") -> ExitCode:
-    """What a verdict means to a shell."""
+    """Return the exit status for a verdict."""
     from ..verdict import Value
 
     codes = {
@@ -61,7 +61,7 @@ def exit_status(verdict: "Verdict") -> ExitCode:
 
 
 def tell(verdict: "Verdict") -> None:
-    """Print what a person needs to know, on one screen."""
+    """Print the essential facts on one screen."""
     _tell_deliveries(verdict)
     logs = "one log" if verdict.logs == 1 else f"{verdict.logs} different logs"
     echo(
@@ -142,11 +142,11 @@ def _what(rate: "Rate", channels: "Sequence[Rate]") -> str:
 
 
 def counted(count: int, thing: str, things: str | None = None) -> str:
-    """A number with its noun."""
+    """Return a number with its noun."""
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
 def echo(text: str, style: str | None = None) -> None:
-    """Print one line; ids are cut short, as their beginnings differ."""
+    """Print one line. Ids are shortened, because their beginnings differ."""
     # Journals have names and texts of any participant in them.
     say(LONG_ID.sub(r"\1…", printable(text)), style=style)

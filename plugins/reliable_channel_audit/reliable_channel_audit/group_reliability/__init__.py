@@ -1,2 +1,2 @@
-"""How reliably groups got their messages, from the field's logs or from journals, in figures that
-are comparable between implementations."""
+"""Reliability of groups, from logs of nodes or from journals, in figures that can be compared
+between implementations."""

@@ -1,9 +1,9 @@
-"""Logs of nodes as 10ksim writes and queries them: which node had which message, and when.
+"""Logs of nodes in the form of 10ksim: the messages that each node received, with times.
 
-The lines are those that the tracers of vacp2p/10ksim look for (4f90a3c, August 2026,
-`src/analysis/mesh_analysis/readers/tracers`): nwaku's relay and light push, as text and as JSON;
-nim-libp2p's test node; and Status' signals as the `status-subscriber` of vacp2p/status-benchmarks
-prints them. They come as a file for each node, or as an answer of VictoriaLogs to
+The lines are those of the tracers in vacp2p/10ksim (4f90a3c, August 2026,
+`src/analysis/mesh_analysis/readers/tracers`). They cover nwaku's relay and light push as text and
+as JSON, nim-libp2p's test node, and Status' signals in the form of the `status-subscriber` of
+vacp2p/status-benchmarks. They come as a file for each node, or as an answer of VictoriaLogs to
 `/select/logsql/query`: a JSON object a line with the text in `_msg`
 (https://docs.victoriametrics.com/victorialogs/querying/).
 """
@@ -27,34 +27,34 @@ WAKU: Final = "waku relay"
 NIM_LIBP2P: Final = "nim-libp2p"
 STATUS: Final = "status-go"
 ENTERED: Final = "entered"
-"""The node sent the message, or took it from a client: from there it went into the network."""
+"""Kind of a sighting: the node sent the message, or accepted it from a client."""
 RECEIVED: Final = "received"
 PEEKED_LINES: Final = 10_000
-"""So much of a file is read to see whether it is of one node."""
+"""Bytes of a file that are read to see if it belongs to one node."""
 _SIGNAL: Final = "Received valid message: "
 
 
 class Sighting(NamedTuple):
-    """A node had a message."""
+    """Sighting of a message at a node."""
 
     node: str
     message: str
     at_us: int
-    """By the clock of the node, since 1970."""
+    """Time by the clock of the node, since 1970."""
     kind: str
-    """`ENTERED` or `RECEIVED`."""
+    """Kind: `ENTERED` or `RECEIVED`."""
     sent_us: int | None
-    """When its sender sent it, where the line has that."""
+    """Time of sending, if the line has it."""
     group: str
-    """Nodes of one shard, which all should have the message; empty where names show none."""
+    """Nodes of one shard, which should all receive the message. Empty if names show none."""
     implementation: str
 
 
 class Seen(NamedTuple):
-    """What a text shows, before it is known of which node it is."""
+    """Sighting in a text, before its node is known."""
 
     peer: str
-    """Empty where the text does not name it."""
+    """Name of the node. Empty if the text does not have it."""
     message: str
     at_us: int
     kind: str
@@ -63,7 +63,7 @@ class Seen(NamedTuple):
 
 
 class FieldLog:
-    """One file, read as a stream; afterwards its counts."""
+    """One file, read as a stream, with its counts afterwards."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -74,7 +74,7 @@ class FieldLog:
         """From VictoriaLogs: it names pods, and its name is not that of a node."""
 
     def sightings(self) -> Iterator[Sighting]:
-        """Every sighting, in the order of the file."""
+        """Yield every sighting, in the order of the file."""
         alone = _peers(self.path) <= 1
         stem = _stem(self.path)
         for text, fields in self._texts():
@@ -101,7 +101,8 @@ class FieldLog:
 
 
 def seen_in(text: str, fields: Mapping[str, Any]) -> Iterator[Seen]:
-    """What a line shows; `fields` are those of VictoriaLogs, which may have split the line.
+    """Return the sighting of a line. `fields` are those of VictoriaLogs, which may have split the
+    line.
 
     Raises:
         ValueError: the line has the words of a sighting, and not its fields.

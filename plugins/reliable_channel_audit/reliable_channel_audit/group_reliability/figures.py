@@ -1,4 +1,4 @@
-"""Figures of a run, which add up: those of several runs are those of all of them together."""
+"""Figures of a run. The figures of several runs can be added."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, fields
 from typing import Final, Self
 
 SIGNIFICANT_BITS: Final = 8
-"""Of latencies: they are exact to 0.4 %, and any number of them takes some hundred counts."""
+"""Resolution of latencies: they are exact to 0.4 %, and any number of them takes a few hundred
+counts."""
 
 
 class Latencies:
-    """How long something took, any number of times (µs in, ms out)."""
+    """Distribution of durations (µs in, ms out)."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
@@ -36,7 +37,7 @@ class Latencies:
         return self
 
     def at_ms(self, share: float) -> float | None:
-        """What `share` of them stayed below or at; None where there is none."""
+        """Return the duration that `share` of them do not exceed, or None."""
         total = self.counts.total()
         if not total:
             return None
@@ -57,39 +58,38 @@ class Figures:
     runs: int = 1
     participants: int = 0
     silent: int = 0
-    """Participants that had no message at all."""
+    """Participants that received no message at all."""
     messages: int = 0
-    """That were due."""
+    """Messages that should have arrived."""
     complete: int = 0
-    """Messages that every participant had that should have them."""
+    """Messages that all participants received which should have them."""
     expected: int = 0
     """Pairs of a message and a participant that should have it, without its origin."""
     delivered: int = 0
     not_due: int = 0
-    """Pairs too near to the end to say; in no other figure."""
+    """Pairs too near to the end for a judgement, which are in no other figure."""
     failed: int = 0
-    """Messages whose failure was emitted to the sender; not expected anywhere."""
+    """Messages whose failure was emitted to the sender, so that no delivery is expected."""
     without_origin: int = 0
-    """Messages of which no line shows where they were sent: latency counts from the first
-    reception."""
+    """Messages without a line about their sending. Latency counts from their first reception."""
     copies: int = 0
     """Arrivals of the same message at the same participant, the first one included."""
     received: int = 0
-    """Pairs of a message and a participant that received it, due or not."""
+    """Pairs of a message and a participant that received it, expected or not."""
     holes: int = 0
-    """Stretches of messages that a participant lacks, and after which it had another one."""
+    """Runs of messages that a participant lacks, after which it received another one."""
     longest_hole: int = 0
-    """In messages."""
+    """Length of the longest hole in messages."""
     in_holes: int = 0
-    """Messages that lie in holes; other missing ones are at the end of what a participant had."""
+    """Messages in holes. Other missing ones are at the end of a participant's messages."""
     ways: Counter[str] = field(default_factory=Counter)
-    """By which way the delivered ones came; empty where the logs do not show that."""
+    """Deliveries by path. Empty if the logs do not show it."""
     requests: int = 0
-    """Repair requests that participants sent, a message counted each time."""
+    """Repair requests of participants. A message counts each time."""
     responses: int = 0
     latency: Latencies = field(default_factory=Latencies)
     missing_for: Latencies = field(default_factory=Latencies)
-    """How long delivered messages were missing, which participants knew by reference alone."""
+    """Durations for which delivered messages were known only by reference."""
 
     def __iadd__(self, other: Self) -> Self:
         for each in fields(self):
@@ -103,18 +103,18 @@ class Figures:
 
     @property
     def delivery_rate(self) -> float | None:
-        """Share of the expected pairs; None where nothing was expected."""
+        """Share of the expected pairs. None if nothing was expected."""
         return self.delivered / self.expected if self.expected else None
 
     @property
     def repaired(self) -> int | None:
-        """Deliveries by another way than the first broadcast; None where logs do not show that."""
+        """Deliveries by another path than the first broadcast. None if logs do not show it."""
         return (
             None if not self.ways else self.ways.total() - self.ways["live"] - self.ways["unknown"]
         )
 
     def values(self) -> dict[str, float | int | None]:
-        """Each figure by its name, as tables and JSON have it; None is unknown."""
+        """Return each figure by its name in tables and JSON. None means unknown."""
         told = bool(self.ways)
         return {
             "runs": self.runs,

@@ -1,4 +1,4 @@
-"""Runs on disk: what belongs to one, what it was, and its figures."""
+"""Runs on disk: their files, descriptions and figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .figures import Figures
 from .tally import Tally
 
 METADATA: Final = "metadata.json"
-"""What 10ksim writes beside the logs of an experiment (its `POST_RUN_ANALYSIS.md`)."""
+"""File that 10ksim writes beside the logs of an experiment (its `POST_RUN_ANALYSIS.md`)."""
 NOT_OF_NODES: Final = frozenset({METADATA, "events.log", "out.log"})
 """Files of 10ksim about the experiment itself."""
 _KINDS: Final = (".log", ".txt", ".json", ".jsonl", ".ndjson", ".journal")
@@ -36,7 +36,7 @@ class Run:
     settings: dict[str, str]
     figures: Figures
     warnings: list[str]
-    """Why figures of this run may mean less than they seem to."""
+    """Reasons why figures of this run may be unreliable."""
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -50,10 +50,10 @@ class Run:
 
 
 def find_runs(paths: Iterable[Path]) -> Iterator[tuple[str, list[Path], dict[str, Any]]]:
-    """The name, files and metadata of each run.
+    """Yield the name, files and metadata of each run.
 
-    A file is a run. A directory is one where it has logs or a `metadata.json`; else the directories
-    in it are looked through.
+    A file is a run. A directory is a run if it has logs or a `metadata.json`. Otherwise its
+    subdirectories are searched.
 
     Raises:
         FileNotFoundError: a path that is not there.
@@ -69,7 +69,7 @@ def find_runs(paths: Iterable[Path]) -> Iterator[tuple[str, list[Path], dict[str
 
 
 def measure(name: str, files: list[Path], metadata: Mapping[str, Any], *, settle_ms: int) -> Run:
-    """Read the logs of a run and count."""
+    """Read the logs of a run and compute its figures."""
     tally, warnings = Tally(), list[str]()
     group, others, _ = group_of(files)
     options = _flat(metadata.get("params"))

@@ -1,4 +1,4 @@
-"""Runs beside each other: by scenario, by setting, and one against another."""
+"""Tables of runs: by scenario, by setting, and one against another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADINGS: Final = {
     "repaired": "repaired",
     "copies_per_delivery": "copies",
 }
-"""The figures of a table, and their headings; all are in `Figures.values`."""
+"""Figures of a table, with their headings. `Figures.values` has all of them."""
 
 
 class Row(NamedTuple):
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """One figure of two runs."""
+    """Figure of two runs."""
 
     figure: str
     first: float | int | None
@@ -42,15 +42,15 @@ class Difference(NamedTuple):
 
     @property
     def change(self) -> float | int | None:
-        """From the first to the second; None where one is unknown."""
+        """Change from the first to the second. None if one is unknown."""
         if self.first is None or self.second is None:
             return None
         return self.second - self.first
 
 
 def by_scenario(runs: Iterable[Run]) -> list[Row]:
-    """The runs of each scenario and implementation added up; scenarios in the order in which they
-    came, implementations beside each other."""
+    """Return the added figures of each scenario and implementation. Scenarios keep their order,
+    with their implementations together."""
     together: dict[tuple[str, str], Figures] = {}
     order: dict[str, int] = {}
     for run in runs:
@@ -65,19 +65,19 @@ def by_scenario(runs: Iterable[Run]) -> list[Row]:
 
 
 def varied(runs: Sequence[Run]) -> list[str]:
-    """Settings that are not the same in all runs."""
+    """Return the settings that differ between runs."""
     names = dict.fromkeys(name for run in runs for name in run.settings)
     return [name for name in names if len({run.settings.get(name) for run in runs}) > 1]
 
 
 def differences(first: Run, second: Run) -> list[Difference]:
-    """Every figure of two runs."""
+    """Return every figure of two runs."""
     one, other = first.figures.values(), second.figures.values()
     return [Difference(name, one[name], other[name]) for name in one]
 
 
 def shown(name: str, value: float | int | None) -> str:
-    """A figure as text: unknown is a dash, and times have units."""
+    """Return a figure as text: an unknown one is a dash, and times have units."""
     if value is None:
         return UNKNOWN
     if name.endswith("_rate"):

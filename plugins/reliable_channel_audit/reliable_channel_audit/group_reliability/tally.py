@@ -1,4 +1,4 @@
-"""Which participant had which message and when, in arrays: 17 bytes for each pair of the two."""
+"""Sightings of messages at participants in arrays: 17 bytes for each pair of the two."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from .figures import Figures
 
 UNSAID: Final = "not said"
-"""The way of a delivery where the logs do not show it."""
+"""Path of a delivery that the logs do not show."""
 WAYS: Final = ("", UNSAID, "live", "store", "retransmission", "repair", "unknown")
 FOREVER: Final = 2**62
 
@@ -51,9 +51,9 @@ class _Participant:
 
 
 class Tally:
-    """One run: sightings go in, `figures` come out.
+    """Counter of one run: sightings go in, `figures` come out.
 
-    Times are µs since 1970, of clocks that agree as well as the caller can make them.
+    Times are µs since 1970. The caller must correct clocks as far as possible.
     """
 
     def __init__(self) -> None:
@@ -68,20 +68,20 @@ class Tally:
     def participant(
         self, name: str, *, group: str = "", from_us: int = 0, until_us: int = FOREVER
     ) -> None:
-        """A participant that should have what was sent between two times."""
+        """Add a participant that should have the messages sent between two times."""
         each = self._participants[self._number(name)]
         each.groups.add(group)
         each.from_us, each.until_us = from_us, until_us
 
     def sent(self, message: str, at_us: int, *, name: str | None = None, group: str = "") -> None:
-        """A message was sent, by the participant of this name where that is known."""
+        """Note that a message was sent, by the participant of this name if it is known."""
         number = self._message(message, at_us, group)
         self._messages[number].sent_us = min(at_us, self._messages[number].sent_us)
         if name is not None:
             self._enters(number, self._number(name), at_us, group)
 
     def entered(self, name: str, message: str, at_us: int, *, group: str = "") -> None:
-        """A participant sent a message on; the first one that did, and had not received it before,
+        """Note that a participant sent a message on. The first one that had not received it before
         is its origin. Lines may come in any order."""
         number, whose = self._message(message, at_us, group), self._number(name)
         self._enters(number, whose, at_us, group)
@@ -96,7 +96,7 @@ class Tally:
         way: str = UNSAID,
         missing_us: int = -1,
     ) -> None:
-        """A participant received a message, once more or for the first time."""
+        """Note that a participant received a message, for the first time or again."""
         number = self._message(message, at_us, group)
         each = self._participants[self._number(name)]
         each.groups.add(group)
@@ -111,17 +111,18 @@ class Tally:
             each.ways[number] = WAYS.index(way)
 
     def failed(self, message: str) -> None:
-        """The failure of a message was emitted to its sender: it is expected nowhere."""
+        """Note that the failure of a message was emitted to its sender, so that no delivery is
+        expected."""
         if message in self._ids:
             self._messages[self._ids[message]].is_failed = True
 
     def repairs(self, requests: int, responses: int) -> None:
-        """So many more of SDS-R."""
+        """Add requests of SDS-R."""
         self._figures.requests += requests
         self._figures.responses += responses
 
     def figures(self, settle_us: int) -> Figures:
-        """What became of everything that was due `settle_us` before the end."""
+        """Return the results of everything that was due `settle_us` before the end."""
         figures = self._figures
         figures.participants = len(self._participants)
         figures.silent = sum(not any(each.had_us) for each in self._participants)
@@ -228,5 +229,5 @@ class Tally:
 
     @property
     def names(self) -> Iterator[str]:
-        """The participants, by when they were seen first."""
+        """Participants, by the time of their first sighting."""
         return iter(self._names)

@@ -1,1 +1,1 @@
-"""Journals judged while they grow: `reliable-channel audit journals --live`."""
+"""Audit of journals while they grow: `reliable-channel audit journals --live`."""

@@ -1,4 +1,4 @@
-"""What lasts too long by the clock on the wall: no line need come for it to be noticed."""
+"""Alarms about conditions that last too long by the wall clock. They need no further line."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Final, NamedTuple
 from ..lines import CLOSED, LOGGED, OPENED, Line
 
 PATIENCE_MS: Final = 300_000
-"""So long a message may be unacknowledged or missing, and a journal may have no new line."""
+"""Time for which a message may be unacknowledged or missing, and a journal may have no new line."""
 MOST_OPEN: Final = 200_000
-"""Messages of a participant that are watched; beyond, the oldest are let go."""
+"""Maximum number of watched messages of a participant. The oldest are evicted."""
 UNACKNOWLEDGED: Final = "unacknowledged"
 MISSING: Final = "missing"
 SILENT: Final = "silent"
 Key = tuple[str, str, str]
-"""Channel, participant and kind."""
+"""Channel, participant and kind of an alarm."""
 
 
 class Alarm(NamedTuple):
-    """Something that lasts too long at one participant."""
+    """Condition that lasts too long at one participant."""
 
     kind: str
     channel_id: str
     participant_id: str
     messages: int
-    """How many; 0 where it is about none."""
+    """Number of messages (0 if it is not about messages)."""
     message_id: str
-    """The oldest one."""
+    """Id of the oldest message."""
     since_ms: int
 
 
 class Open:
-    """What is open at one participant, and when it was heard last."""
+    """Open messages of one participant, and the time of its last line."""
 
     def __init__(self) -> None:
         self.last_ms = 0
@@ -74,8 +74,8 @@ def alarms(
     patience_ms: int = PATIENCE_MS,
     ahead_ms: Mapping[tuple[str, str], int] = {},
 ) -> Iterator[Alarm]:
-    """What lasts longer than `patience_ms`, by `now_ms` of this machine; `ahead_ms` is by how much
-    a participant's clock is certainly ahead."""
+    """Return the conditions that last longer than `patience_ms`, at `now_ms` of this machine.
+    `ahead_ms` is the certain lead of a participant's clock."""
     for whose, each in watched.items():
         theirs_ms = now_ms + ahead_ms.get(whose, 0)
         if each.is_closed:

@@ -1,10 +1,10 @@
-"""A stretch of a channel's life that is judged together; one stretch follows the other.
+"""Generation: a stretch of a channel's life that is judged together. One follows the other.
 
-A judgement needs the messages that belong together, and a channel has no end. So after some
-messages a new generation begins where all participants are, with the end of their logs, as after a
-restart; the old one goes on beside it until all that began in it is due. A message is judged by the
-generation in which it was seen first, which has its whole life. So there are never more than two,
-and nothing is kept of older ones but ids.
+A judgement needs messages that belong together, but a channel has no end. After a number of
+messages a new generation therefore begins at the present state of all participants, with the end of
+their logs, as after a restart. The old one continues beside it until all of its messages are due. A
+message is judged by the generation that saw it first and has its whole life. There are never more
+than two generations, and only ids of older ones are kept.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from ..replay import Life
 from ..verdict import Verdict
 
 CARRIED: Final = 2_000
-"""So much of the end of a log goes along: messages refer to the newest 200."""
+"""Number of newest log entries that a new generation receives, because messages refer to the newest
+200."""
 LINES_A_MESSAGE: Final = 20
-"""Of so many lines a generation counts one message more, so that quiet channels move on as well."""
+"""Number of lines that count as one message, so that quiet channels also move on."""
 _KEPT: Final = (Dispatch, Finding, Outcome)
 Whose = tuple[str, str, int]
-"""Channel, participant and life."""
+"""Channel, participant and life of a journal."""
 
 
 class Generation:
-    """Takes lines and judges them at any time."""
+    """Collector of lines that can be judged at any time."""
 
     def __init__(self, settle_ms: int | None) -> None:
         self._settle_ms = settle_ms
@@ -56,18 +57,18 @@ class Generation:
 
     @property
     def settle_ms(self) -> int:
-        """How long a message may be on its way, by the options of the participants."""
+        """Return how long a message may be on its way, by the options of the participants."""
         lives = self._lives.values()
         return max((each.gathering.replay.settle_ms for each in lives), default=SETTLE_MS)
 
     @property
     def size(self) -> int:
-        """How much there is in it, in messages."""
+        """Return the size of the generation in messages."""
         own = len(self._ids) - CARRIED if self._older else len(self._ids)
         return max(own, 0) + self._lines // LINES_A_MESSAGE
 
     def add(self, whose: Whose, noted: Noted, message: Message | None) -> None:
-        """Take a line of a participant, and the message that it carries."""
+        """Process a line of a participant, and the message that it carries."""
         self._lines += 1
         self._verdict = None
         self._ids.update(_about(noted.line, message))
@@ -79,7 +80,7 @@ class Generation:
             self._keep(life.gathering.add(noted._replace(line=line), message))
 
     def verdict(self) -> Verdict:
-        """What is found so far of the messages that are this generation's."""
+        """Return the present findings about this generation's messages."""
         if self._verdict is not None:
             return self._verdict
         facts = defaultdict(list, {kind: list(each) for kind, each in self._facts.items()})
@@ -102,7 +103,7 @@ class Generation:
         return verdict
 
     def next(self) -> Generation:
-        """The generation that begins here."""
+        """Return the generation that begins here."""
         after = Generation(self._settle_ms)
         after._older = self._ids | {each for each in self._older if each in self._ids}
         self.verdict()

@@ -1,4 +1,4 @@
-"""Journals that grow, followed and judged."""
+"""Judge of growing journals, which it follows."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from .reports import Reports, identity
 from .tail import Tail
 
 WINDOW: Final = 10_000
-"""Messages of a generation; there are two of them at most."""
+"""Number of messages in a generation. There are at most two generations."""
 LIVES_OF_A_JOURNAL: Final = 10_000
-"""Lives are numbered from a hash of the journal's path: two journals of one participant are two
-lives, and they have the same numbers after a restart."""
+"""First number of a journal's lives, from a hash of its path. Two journals of one participant are
+two lives, and keep their numbers after a restart."""
 
 
 class GrowingJournal:
-    """One journal with its old parts, as it grows."""
+    """Journal with its old parts, while it grows."""
 
     def __init__(self, whose: tuple[str, str], family: str, paths: Iterable[Path]) -> None:
         self.whose = whose
@@ -53,7 +53,7 @@ class GrowingJournal:
         self._last_ms = 0
 
     def new(self) -> Iterator[tuple[int, Whose, Noted]]:
-        """The new lines, each with a time that never goes back."""
+        """Yield the new lines, each with a time that never goes back."""
         for path, number, text in self._texts():
             line = self._reading.line(text)
             if line.event == OPENED and self._last_ms and "follows" in settings(line):
@@ -65,7 +65,7 @@ class GrowingJournal:
             yield self._last_ms, (*self.whose, self._first_life + noted.life), noted
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._tail is not None:
             self._tail.close()
 
@@ -80,10 +80,10 @@ class GrowingJournal:
 
 
 class LiveJudge:
-    """Looks for new lines, judges, and reports each finding once.
+    """Reader that looks for new lines, judges, and reports each finding once.
 
     A finding must last for `SETTLE_MS` before it is reported, because journals are read one after
-    the other. One that is not found any more, as its message came late after all, is taken back.
+    the other. If a late message resolves it, it is withdrawn.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class LiveJudge:
         """How long the last judgement took."""
 
     def step(self, now_ms: int) -> list[dict[str, Any]]:
-        """Read what is new and judge it; return what was reported."""
+        """Read new lines and judge them. Return the reports."""
         self._look_for_journals()
         news = [journal.new() for journal in self._journals.values()]
         reported = []
@@ -129,7 +129,7 @@ class LiveJudge:
         return reported + self.reports.alarms(list(late), now_ms)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for journal in self._journals.values():
             journal.close()
 

@@ -1,7 +1,7 @@
-"""What was reported: a file of JSON lines that is the report and its own memory.
+"""Reports: a file of JSON lines that also serves as their memory.
 
-A finding is reported when its line is in the file, so a process that is killed reports it either
-before or after, and never twice.
+A finding is reported when its line is in the file. A killed process therefore reports it before or
+after, and never twice.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ RAISED: Final = "raised"
 RESOLVED: Final = "resolved"
 NAME: Final = "reports.jsonl"
 SENT: Final = "reports.sent"
-"""How many bytes of the reports the webhook has taken."""
+"""File with the number of bytes of the reports that the webhook has accepted."""
 _ONE_A_LOG: Final = frozenset({Audit.LOG_ORDER.value, Audit.EQUAL_LOGS.value})
 """Audits that name the first place of a log: another place later is the same finding."""
 
 
 class Reports:
-    """Appends to the file in a directory, and knows what is in it."""
+    """Writer that appends to the file in a directory, and knows its contents."""
 
     def __init__(self, directory: Path) -> None:
         """Read what was reported before.
@@ -50,14 +50,14 @@ class Reports:
         self._recover()
 
     def finding(self, known: str, finding: Finding, now_ms: int) -> dict[str, Any] | None:
-        """Report a finding, by its `identity`; None where it was reported before."""
+        """Report a finding by its `identity`. Return None if it was reported before."""
         if known in self._known:
             return None
         values = {"id": known, "kind": FINDING, "severity": severity(finding)}
         return self._append(values | finding._asdict() | {"reported_ms": now_ms})
 
     def withdrawn(self, known: str, now_ms: int) -> dict[str, Any]:
-        """Take back a finding that was reported."""
+        """Withdraw a reported finding."""
         values = {"id": known, "kind": WITHDRAWN, **self._known[known]}
         return self._append(values | {"reported_ms": now_ms})
 
@@ -75,7 +75,7 @@ class Reports:
         return reports
 
     def unsent(self) -> list[tuple[int, dict[str, Any]]]:
-        """What a webhook has not taken yet: each with where it ends in the file."""
+        """Return the reports that a webhook has not accepted yet, each with its end in the file."""
         try:
             begin = int(self._sent_path.read_text())
         except (OSError, ValueError):
@@ -89,7 +89,7 @@ class Reports:
             return found
 
     def sent(self, end: int) -> None:
-        """Note that a webhook has taken all up to here."""
+        """Note that a webhook has accepted everything up to here."""
         beside = self._sent_path.with_suffix(".new")
         beside.write_text(str(end))
         beside.replace(self._sent_path)
@@ -137,7 +137,7 @@ class Reports:
 
 
 def identity(finding: Finding) -> str:
-    """What makes a finding the same one, whenever it is found."""
+    """Return the parts of a finding that identify it."""
     which = finding.message_id
     if finding.audit in _ONE_A_LOG:
         which = ""

@@ -1,4 +1,5 @@
-"""The live audit as a program: it looks every few seconds, serves metrics and calls a webhook."""
+"""Live audit as a program: it looks for new lines every few seconds, serves metrics and calls a
+webhook."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from .judge import LiveJudge
 from .reports import Reports
 
 RETRY_S: Final = 5.0
-"""So long after a webhook refused a report it is tried again; twice as long each time."""
+"""First pause after a webhook refused a report. It doubles each time."""
 MAX_RETRY_S: Final = 300.0
 TIMEOUT_S: Final = 10.0
 _PREFIX: Final = "reliable_channel_audit_"
@@ -42,7 +43,7 @@ class Webhook:
         """Attempts that failed, in all."""
 
     async def send(self) -> bool:
-        """Post what is unsent; False where the receiver took something not."""
+        """Post the waiting reports. Return False if the receiver refused one."""
         for end, report in self._reports.unsent():
             try:
                 answer = await self._client.post(self._url, json={"id": str(end), **report})
@@ -67,8 +68,8 @@ async def run(
     webhook_url: str | None = None,
     task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Judge until it is cancelled. `show` is given every report; metrics are at `/metrics` of
-    `listen`, whose port is given to `task_status`.
+    """Judge until cancelled. `show` is called with every report. Metrics are at `/metrics` of
+    `listen`, whose port is passed to `task_status`.
 
     Raises:
         OSError: the port or a directory cannot be used.
@@ -209,7 +210,7 @@ def _family(name: str, kind: str, text: str, samples: list[tuple[dict[str, str],
 
 
 def address(text: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`.
+    """Return host and port of `HOST:PORT`.
 
     Raises:
         ValueError: it is not one.
@@ -221,7 +222,7 @@ def address(text: str) -> tuple[str, int]:
 
 
 def as_text(report: dict[str, Any]) -> str:
-    """A report as a line for people."""
+    """Return a report as a line for people."""
     whose = f"{report['participant_id']} in {report['channel_id']}"
     if report["kind"] == "finding":
         about = f" {report['message_id'][:10]}" if report["message_id"] else ""
@@ -237,5 +238,5 @@ def as_text(report: dict[str, Any]) -> str:
 
 
 def as_json(report: dict[str, Any]) -> str:
-    """A report as a line for programs."""
+    """Return a report as a line for programs."""
     return json.dumps(report)

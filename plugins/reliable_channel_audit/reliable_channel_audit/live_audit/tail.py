@@ -1,4 +1,4 @@
-"""New lines of a file that grows, across rotation: by rename, and by copy and truncation."""
+"""New lines of a growing file, across rotation by rename, or by copy and truncation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .. import journals
 from ..lines import Line, set_aside
 
 HEAD_BYTES: Final = 256
-"""The beginning of a file shows whether it is still the same one: every journal begins with its
-participant and the time."""
+"""Number of first bytes that identify a file. Every journal begins with its participant and the
+time."""
 _PLAIN: Final = ".jsonl", ".journal"
 
 
 class Tail:
-    """Follows one path. Old parts are read to their end: they stay open until then."""
+    """Follower of one path. Old parts stay open until they are read to their end."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -29,7 +29,7 @@ class Tail:
         self._skipping = False
 
     def lines(self) -> Iterator[bytes | Line]:
-        """The whole lines that there are now and that were not read before."""
+        """Return the complete lines that were not read before."""
         while self._file is not None or self._open():
             if self._was_truncated():
                 yield from self._from_copy()
@@ -41,7 +41,7 @@ class Tail:
             self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
         self._file = None

@@ -1,4 +1,4 @@
-"""Where the pipeline's data come from, as formats of `spark.read`."""
+"""Sources of the pipeline's data, as formats of `spark.read`."""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ BATCH_BYTES: Final = 8 * 1024 * 1024
 
 
 def arrow_schema(table: StructType) -> pa.Schema:
-    """The Arrow form of a table."""
+    """Return the Arrow form of a table."""
     return to_arrow_schema(table)
 
 
 def batches(
     rows: Iterable[Sequence[Any]], schema: pa.Schema, *, weighed: Sequence[int] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Cut rows into batches; `weighed` are the columns that may be large."""
+    """Divide rows into batches. `weighed` are the columns that may be large."""
     waiting: list[Sequence[Any]] = []
     size_bytes = 0
     for row in rows:

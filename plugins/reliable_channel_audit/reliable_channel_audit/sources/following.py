@@ -1,8 +1,8 @@
-"""Journals followed while they grow, across the SDK's own rotation.
+"""Following of growing journals, across the SDK's rotation.
 
-A file that is long enough is renamed and packed, and the journal goes on in a new file. So an
-offset names no path: it is how far that part is read which begins in a certain way; all parts
-before it are read.
+A long file is renamed and packed, and the journal continues in a new file. An offset therefore
+names no path. It tells how far a part with a certain beginning is read, and all earlier parts are
+read completely.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from ..journals import (
 from ..lines import Line, line_of, set_aside
 
 FRESH_BYTES = 2 * 1024 * 1024
-"""So far before a stretch is looked first for a line that needs none before it."""
+"""Lines before a stretch in which a line is searched that needs no earlier one."""
 TRIES: Final = 5
-"""Times that a part is looked for which is renamed or packed meanwhile."""
+"""Number of searches for a part that is renamed or packed meanwhile."""
 GONE: Final = "a part of this journal was removed before it was read to its end"
 
 
 class Position(NamedTuple):
-    """How far a journal is read."""
+    """Position up to which a journal is read."""
 
     mark: str
-    """Mark of the part that is read last."""
+    """Mark of the part that was read last."""
     opened_ms: int
-    """When that part was begun: it shows which parts are newer if it is gone."""
+    """Time at which that part began. It shows which parts are newer if the part is gone."""
     at: int
-    """Bytes of it that are read, unpacked."""
+    """Bytes of the part that are read, unpacked."""
 
 
 class Part(NamedTuple):
-    """A file of a journal."""
+    """File of a journal."""
 
     path: str
     mark: str
-    """Digest of its first line, which has the time. Its name changes."""
+    """Digest of its first line, which has the time. The file name may change."""
     opened_ms: int
     channel_id: str
     participant_id: str
@@ -62,24 +62,24 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Stretch:
-    """Lines of one part of a journal that are to be read."""
+    """Lines of one part of a journal that must be read."""
 
     family: str
     """Path of the journal."""
     part: Part
     begin: int
     end: int | None
-    """None: to the end of a part that is finished."""
+    """End of the stretch. None means the end of a finished part."""
 
 
 Offset = dict[str, tuple[str, int, int]]
-"""A `Position` by the path of the journal, as JSON has it."""
+"""Return `Position`s by the path of the journal, as JSON."""
 Journals = dict[str, list[Part]]
-"""Parts of each journal by its path, the oldest first."""
+"""Parts of each journal by its path, oldest first."""
 
 
 def journals_in(paths: Sequence[str]) -> Journals:
-    """The journals that there are now, as far as it is known whose they are.
+    """Return the present journals, as far as their participants are known.
 
     Raises:
         FileNotFoundError: a path that is not there.
@@ -116,8 +116,8 @@ def _part(path: Path) -> Part | None:
 def read_to(
     journals: Journals, start: Offset, budget_bytes: int | None = None, target: Offset | None = None
 ) -> Offset:
-    """How far to read: whole lines, of all journals together some `budget_bytes`, but a line at
-    least of each that grew; nothing beyond `target`."""
+    """Return how far to read: whole lines of all journals together, about `budget_bytes`, but at
+    least one line of each that grew. Do not read beyond `target`."""
     grew = {}
     for family, parts in journals.items():
         to = None if target is None else _position(target, family)
@@ -133,7 +133,7 @@ def read_to(
 
 
 def stretches(journals: Journals, start: Offset, end: Offset) -> Iterator[Stretch]:
-    """What is to be read between two offsets; of what is gone a stretch that says so."""
+    """Return the stretches between two offsets. For a missing part, a stretch reports it."""
     for family, values in end.items():
         parts = journals.get(family, [])
         if parts and start.get(family) != values:
@@ -141,7 +141,7 @@ def stretches(journals: Journals, start: Offset, end: Offset) -> Iterator[Stretc
 
 
 def lines_of(stretch: Stretch) -> Iterator[Line]:
-    """The lines of a stretch."""
+    """Yield the lines of a stretch."""
     file = _opened(stretch.family, stretch.part)
     if file is None:
         yield set_aside(GONE)

@@ -29,10 +29,10 @@ from .following import Offset, Stretch, journals_in, lines_of, read_to, stretche
 from .options import whole
 
 PARTITION_BYTES = 64 * 1024 * 1024
-"""Of journals that one task reads, unless one participant has more: a task takes seconds then."""
+"""Bytes of journals for one task, unless one participant has more. A task then takes seconds."""
 
 BATCH_BYTES = 4 * PARTITION_BYTES
-"""Of journals, unpacked, that a batch of a stream has, if it has more to catch up with."""
+"""Bytes of journals, unpacked, in a batch of a stream that has more to read."""
 
 
 @dataclass
@@ -46,14 +46,14 @@ class JournalStretch(InputPartition):
 
 
 class JournalReader(DataSourceReader):
-    """Reads lines, participant by participant."""
+    """Reader of lines, participant by participant."""
 
     def __init__(self, paths: Sequence[str], partitions: int | None) -> None:
         self._group = group_of(journal_files(paths)).participants
         self._partitions = partitions
 
     def partitions(self) -> list[Participants]:
-        """Shares of about equal size: the largest participants first, each to the smallest
+        """Return shares of about equal size: the largest participants first, each to the smallest
         share."""
         total_bytes = sum(participant.size_bytes for participant in self._group)
         wanted = self._partitions or -(-total_bytes // PARTITION_BYTES)
@@ -67,14 +67,14 @@ class JournalReader(DataSourceReader):
         return [Participants(tuple(share)) for share in shares]
 
     def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
-        """The lines of a share."""
+        """Yield the lines of a share."""
         payload = JOURNAL.names.index("payload")
         return batches(_rows(partition.group), arrow_schema(JOURNAL), weighed=[payload])
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what was written since, in whole lines, across the rotation of journals; in batches of
-    some `max_bytes`."""
+    """Reader of new lines, complete ones, across the rotation of journals, in batches of about
+    `max_bytes`."""
 
     def __init__(self, paths: Sequence[str], max_bytes: int = BATCH_BYTES) -> None:
         self._paths = paths
@@ -85,25 +85,25 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The most that a batch has."""
+        """Return the limit of a batch."""
         return ReadMaxBytes(self._max_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Stop at what is there now."""
+        """Stop at the present end of the journals."""
         self._target = read_to(journals_in(self._paths), {})
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """How far there are whole lines, within the limit."""
+        """Return how far there are whole lines, within the limit."""
         budget = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         return read_to(journals_in(self._paths), start, budget, self._target)
 
     def partitions(self, start: Offset, end: Offset) -> list[JournalStretch]:
-        """A share for each part of a journal that is to be read."""
+        """Return a share for each part of a journal that must be read."""
         journals = journals_in(self._paths)
         return [JournalStretch(each) for each in stretches(journals, start, end)]
 
     def read(self, partition: JournalStretch) -> Iterator[pa.RecordBatch]:
-        """The lines of a stretch, without number and life."""
+        """Yield the lines of a stretch, without number and life."""
         payload = JOURNAL.names.index("payload")
         part = partition.stretch.part
         whose = part.channel_id, part.participant_id, part.path, None, None
@@ -111,14 +111,15 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return batches(rows, arrow_schema(JOURNAL), weighed=[payload])
 
     def commit(self, end: Offset) -> None:
-        """Nothing to let go: files stay."""
+        """Do nothing, because the files stay."""
 
     def stop(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because no file is open."""
 
 
 class JournalSource(DataSource):
-    """`spark.read.format("sds_journal").option("partitions", 8).load("directory")`."""
+    """Data source of `spark.read.format("sds_journal").option("partitions",
+    8).load("directory")`."""
 
     @classmethod
     def name(cls) -> str:
@@ -128,7 +129,7 @@ class JournalSource(DataSource):
         return JOURNAL
 
     def reader(self, schema: StructType) -> JournalReader:
-        """All that is there now.
+        """Return the reader of the present lines.
 
         Raises:
             FileNotFoundError: a path that is not there.
@@ -137,7 +138,7 @@ class JournalSource(DataSource):
         return JournalReader(_paths(self.options), whole(self.options, "partitions", None))
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:
-        """What is there now, and what is written from now on.
+        """Return the reader of the present lines and of later ones.
 
         Raises:
             ValueError: `max_bytes` is not a number above 0.
@@ -161,6 +162,6 @@ def _paths(options: Mapping[str, str]) -> list[str]:
 
 
 def json_list(text: str) -> list[str]:
-    """Several paths, as Spark hands them to a source."""
+    """Return several paths, in the form in which Spark passes them to a source."""
     values = json.loads(text) if text else []
     return [str(value) for value in values]

@@ -1,1 +1,1 @@
-"""What an operator can know of a channel from a Store alone, without anybody's journal."""
+"""Audit of a channel from a Store alone, without any journal."""

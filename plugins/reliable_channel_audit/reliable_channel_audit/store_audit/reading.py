@@ -1,4 +1,4 @@
-"""Stored messages in order of time: from nodes, over REST or natively, and from their databases."""
+"""Stored messages in order of time: from nodes, over REST or libp2p, and from their databases."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SUFFIXES: Final = frozenset({".sqlite3", ".sqlite", ".db"})
 
 
 def is_database(address: str) -> bool:
-    """Return True if an address names a database, and no node."""
+    """Return True if an address names a database instead of a node."""
     return address.startswith(("postgresql://", "postgres://", "sqlite:///")) or (
         "://" not in address and (Path(address).suffix in _SUFFIXES or Path(address).is_file())
     )
 
 
 def content_topics(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The content topic of a channel's arguments; none where they name neither topic nor
+    """Return the content topic of a channel's arguments, or None if they name neither topic nor
     channel."""
     if topic := given.get("content_topic"):
         return (topic,)
@@ -43,7 +43,7 @@ def content_topics(given: Mapping[str, Any]) -> tuple[str, ...]:
 async def stored_in(
     source: Database | Transport, given: Mapping[str, Any], start_ns: int = FIRST_NS
 ) -> AsyncGenerator[Sequence[Row], None]:
-    """What a source has from a time until now, in order of time, some at a time.
+    """Yield the messages of a source from a time until now, in order of time, in batches.
 
     Raises:
         TransportError: a node cannot be reached, or does not give what it has.
@@ -83,7 +83,7 @@ async def _of_node(
 
 
 def source_of(given: Mapping[str, Any]) -> Database | Transport:
-    """What a channel's arguments name to read from: nodes, or the database of one.
+    """Return the source that a channel's arguments name: nodes, or the database of one.
 
     Raises:
         ValueError: neither, a node without a topic, or an unusable argument.
@@ -107,9 +107,9 @@ async def fill(
     given: Mapping[str, Any],
     start_ns: int = FIRST_NS,
 ) -> AsyncGenerator[int, None]:
-    """Count what a source has; yields how many messages were counted so far.
+    """Count the messages of a source. Yield the number of counted messages so far.
 
-    What does not decrypt is counted as foreign.
+    Messages that cannot be decrypted are counted as foreign.
 
     Raises:
         TransportError, OSError, sqlite3.Error: as `stored_in`.

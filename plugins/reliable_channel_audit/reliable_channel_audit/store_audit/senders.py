@@ -1,4 +1,4 @@
-"""A sender as a Store shows it: what it sent, how fast, and what it did not receive."""
+"""Sender in a Store: its messages, their rate, and messages that it did not receive."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from typing import Final, NamedTuple
 from reliable_channel.spi import NIM, SPEC, BloomFilterError, BloomParameters, Message
 
 RATE_WINDOW_MS: Final = 600_000
-"""The epoch of RLN on Waku's networks."""
+"""RLN epoch on Waku's networks."""
 FILTER_EVERY_MS: Final = 10_000
-"""Of a sender the first filter in so long a time is looked at."""
+"""Period for which only the first filter of a sender is examined."""
 MAX_RECENT: Final = 1_000
-"""The newest messages of a channel, to draw from those that a sender should know."""
+"""Newest messages of a channel, from which those are drawn that a sender should know."""
 MAX_TESTED: Final = 20
-"""Ids that are looked for in a filter: the newest that its sender had time to receive."""
+"""Number of ids that are looked for in a filter: the newest that its sender had time to receive."""
 _PROFILES: Final = {profile.name: profile for profile in (SPEC, NIM)}
 
 
 @dataclass(slots=True)
 class Sender:
-    """What one participant id sent. Times are its own, in milliseconds; Store proves none."""
+    """Statistics of one participant id. Times are its own (ms), and Store proves none of them."""
 
     sender_id: str
     first_ms: int
     last_ms: int
     contents: int = 0
-    """Messages of the log, each once."""
+    """Number of log messages, each once."""
     copies: int = 0
-    """The same messages again: retries of their sender, and repairs by others."""
+    """Number of repeated messages: retries of their sender, and repairs by others."""
     syncs: int = 0
     total_bytes: int = 0
     max_per_window: int = 0
-    """The most first copies and syncs in one `RATE_WINDOW_MS`."""
+    """Largest number of first copies and syncs in one `RATE_WINDOW_MS`."""
     max_lamport_ahead_ms: int = 0
-    """By how much its Lamport timestamps were ahead of its clock at most."""
+    """Largest lead of its Lamport timestamps over its clock."""
     tested: int = 0
     """Ids looked for in its filters."""
     lacking: int = 0
-    """Those that were absent."""
+    """Ids that its filters lacked."""
     last_lacking: int = 0
-    """Those that were absent from the newest filter."""
+    """Ids that its newest filter lacked."""
     lag_ms: int = 0
-    """Of the newest filter: how long the oldest of those had been there."""
+    """Age of the oldest id that its newest filter lacked."""
     max_lag_ms: int = 0
     _window: int = field(default=0, repr=False)
     _in_window: int = field(default=0, repr=False)
@@ -53,8 +53,7 @@ class Sender:
     def sent(self, message: Message, at_ms: int, size_bytes: int, *, is_copy: bool) -> None:
         """Count a message under its name.
 
-        A copy may be another participant's repair at another time, so of its times and rate it says
-        nothing.
+        A copy may be another participant's later repair, so it does not count for times and rate.
         """
         self.total_bytes += size_bytes
         if is_copy:
@@ -75,7 +74,8 @@ class Sender:
         self.max_per_window = max(self.max_per_window, self._in_window)
 
     def shows(self, message: Message, profile: str, at_ms: int, recent: Newest) -> None:
-        """Compare the bloom filter of a message with what its sender had time to receive."""
+        """Compare the bloom filter of a message with the messages that its sender had time to
+        receive."""
         is_due = self._filter_ms is None or at_ms - self._filter_ms >= FILTER_EVERY_MS
         if not (message.bloom_filter and is_due):
             return
@@ -101,7 +101,7 @@ class Sender:
 
 
 class Recent(NamedTuple):
-    """A message of the log that others should know before long."""
+    """Log message that others should soon know."""
 
     at_ms: int
     sender_id: str
@@ -109,14 +109,14 @@ class Recent(NamedTuple):
 
 
 class Newest:
-    """The newest messages of a channel's log, by their timestamps."""
+    """Newest messages of a channel's log, by their timestamps."""
 
     def __init__(self, settle_ms: int) -> None:
         self._settle_ms = settle_ms
         self._messages: deque[Recent] = deque(maxlen=MAX_RECENT)
 
     def add(self, message: Recent) -> None:
-        """Take one; they come nearly in order of time."""
+        """Add a message. They come nearly in order of time."""
         if self._messages and message.at_ms < self._messages[-1].at_ms:
             ordered = list(self._messages)
             insort(ordered, message)
@@ -125,7 +125,7 @@ class Newest:
             self._messages.append(message)
 
     def due(self, sender_id: str, at_ms: int) -> list[Recent]:
-        """The newest that a sender had time to receive from others."""
+        """Return the newest messages that a sender had time to receive from others."""
         found: list[Recent] = []
         for each in reversed(self._messages):
             if len(found) == MAX_TESTED:

@@ -1,5 +1,4 @@
-"""Stored messages counted one after the other, in order of time: what they refer to, and what of
-that is absent."""
+"""Counter of stored messages in order of time, with their references and the missing ones."""
 
 from __future__ import annotations
 
@@ -16,34 +15,34 @@ _DIGEST_BYTES: Final = 8
 
 
 class StoredMessage(NamedTuple):
-    """A Waku message in a Store."""
+    """Waku message in a Store."""
 
     message_hash: bytes
     content_topic: str
     timestamp_ns: int
-    """By its sender's clock."""
+    """Time by its sender's clock."""
     payload: bytes
 
 
 @dataclass(slots=True)
 class MissingReference:
-    """A message that stored messages refer to and that is not in Store."""
+    """Message that stored messages refer to and that is not in Store."""
 
     message_id: str
     sender_id: str | None
-    """Its sender, where a repair request names it."""
+    """Sender of the message, if a repair request names it."""
     retrieval_hint: bytes | None
     referred_by: str
-    """The id of the first message that refers to it."""
+    """Id of the first message that refers to it."""
     referrer_id: str
-    """The sender of that message."""
+    """Sender of that message."""
     at_ms: int
-    """The time of that message."""
+    """Time of that message."""
     may_be_older: bool
-    """True if it may be from before the first stored message."""
+    """True if it may be older than the first stored message."""
     references: int = 0
     requests: int = 0
-    """How often participants asked each other for it: at least one of them lacked it."""
+    """Number of repair requests for it. At least one participant lacked it."""
     waiting: list[str] = field(default_factory=list, repr=False)
 
 
@@ -66,10 +65,10 @@ class ChannelTally:
     gaps: dict[str, MissingReference] = field(default_factory=dict)
     altered: list[Altered] = field(default_factory=list)
     requests: int = 0
-    """Ids in repair requests."""
+    """Number of ids in repair requests."""
     is_complete: bool = False
-    """True if a message came of whose causal history all is there: what is absent from later ones
-    is no older than the Store."""
+    """True if the whole causal history of a message was found. Messages missing from later ones are
+    then not older than the Store."""
     _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Of each message of the log the first bytes of its content's SHA-256."""
     _waiting: Counter[str] = field(default_factory=Counter, repr=False)
@@ -81,13 +80,12 @@ class ChannelTally:
 
     @property
     def messages(self) -> int:
-        """Messages of the log, each once."""
+        """Number of log messages, each once."""
         return len(self._contents)
 
     @property
     def orphans(self) -> int:
-        """Messages of which something that they refer to is absent: with the Store alone they
-        cannot be put in their place."""
+        """Messages with a missing reference. With the Store alone they cannot be ordered."""
         return len(self._waiting)
 
     def add(self, message: Message, profile: str, at_ms: int, size_bytes: int) -> None:
@@ -183,7 +181,7 @@ class StoreTally:
         self._channel_id = channel_id
 
     def add(self, stored: StoredMessage, payload: bytes | None = None) -> None:
-        """Take the next message; `payload` is what was encrypted in it."""
+        """Add the next message. `payload` is its decrypted content."""
         at_ms = stored.timestamp_ns // 1_000_000
         self.messages += 1
         self.total_bytes += len(stored.payload)

@@ -1,4 +1,4 @@
-"""What a Store shows to be wrong, and what it cannot show."""
+"""Problems that a Store shows, and questions that it cannot answer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from .senders import RATE_WINDOW_MS, Sender
 from .tally import ChannelTally, StoreTally
 
 MAX_PER_WINDOW: Final = 100
-"""What one member may publish in ten minutes by RLN's limit on Waku's networks."""
+"""Number of messages that one member may publish in ten minutes, by RLN's limit on Waku's
+networks."""
 MAX_AHEAD_MS: Final = 3_600_000
-"""A Lamport timestamp that is further ahead of its sender's clock is a finding."""
+"""Lead of a Lamport timestamp over its sender's clock from which it is a finding."""
 
 
 class Trouble(Enum):
@@ -45,7 +46,7 @@ LAG_OF_SENDERS: Final = "whether all senders receive"
 
 
 class StoreFinding(NamedTuple):
-    """Something that an operator should look at."""
+    """Finding for an operator."""
 
     trouble: str
     channel_id: str
@@ -57,17 +58,17 @@ class StoreFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is taken for usual."""
+    """Tolerated values."""
 
     settle_ms: int = SETTLE_MS
     silent_ms: int | None = None
-    """None names no sender: a participant that only reads sends syncs alone, which most peers send
-    as ephemeral ones."""
+    """Silence of a sender that is a finding. None finds no silence, because a mere reader sends
+    only syncs, which are mostly ephemeral."""
     max_per_window: int = MAX_PER_WINDOW
 
 
 class Unknown(NamedTuple):
-    """What this Store cannot show of a channel, and why."""
+    """Question that this Store cannot answer for a channel, and the reason."""
 
     channel_id: str
     what: str
@@ -75,14 +76,14 @@ class Unknown(NamedTuple):
 
 
 class StoreVerdict(NamedTuple):
-    """All that is known of a Store."""
+    """Result of the audit of a Store."""
 
     tally: StoreTally
     findings: list[StoreFinding]
     unknown: list[Unknown]
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole, for programs; ids as they are, hashes as hex."""
+        """Return the whole result for programs, with ids unchanged and hashes as hex."""
         tally = self.tally
         return {
             "messages": tally.messages,
@@ -95,7 +96,7 @@ class StoreVerdict(NamedTuple):
 
 
 def judged(tally: StoreTally, expected: Expected) -> StoreVerdict:
-    """Say what is wrong, the worst first."""
+    """Return the problems, the worst first."""
     order = [each.value for each in Trouble]
     found = [each for channel in tally.channels.values() for each in _found(channel, expected)]
     found.sort(key=lambda each: (order.index(each.trouble), each.channel_id, each.at_ms))

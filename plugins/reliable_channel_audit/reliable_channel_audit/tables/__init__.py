@@ -1,1 +1,1 @@
-"""Facts as Parquet files that last: `ingest` adds journals part by part, any tool reads them."""
+"""Facts as lasting Parquet files. `ingest` adds journals part by part, and any tool reads them."""

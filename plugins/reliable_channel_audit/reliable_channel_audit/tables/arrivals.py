@@ -1,4 +1,4 @@
-"""Deliveries to others than the sender, counted: how many took so long, by hour, pair and way."""
+"""Counted deliveries to others than the sender, by duration, hour, pair and path."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .stored_part import coded
 
 WAYS: Final = "live", "retransmission", "repair", "store", "unknown"
 AGAIN: Final = frozenset({"retransmission", "repair", "store"})
-"""Ways other than the first broadcast."""
+"""Paths other than the first broadcast."""
 MAX_BINS: Final = 1 << 12
-"""Stretches of time of a channel in which deliveries are counted."""
+"""Number of time bins of a channel in which deliveries are counted."""
 BITS: Final = 6
-"""Of a delay the highest bits, which are all that a picture takes."""
+"""Number of highest bits of a delay that are kept, enough for a picture."""
 BATCH: Final = 500_000
-"""Deliveries that are looked at together."""
+"""Number of deliveries that are processed together."""
 _COLUMNS: Final = (
     *("message_id", "sender_id", "at_ms", "is_own", "message_hash", "source", "missing_since_ms"),
 )
@@ -36,7 +36,7 @@ _OTHERS: Final = 2**60
 
 
 class Counts(Sequence[int]):
-    """Sorted values, each as often as it was counted."""
+    """Sorted values, each with its count."""
 
     def __init__(self, values: Whole, counts: Whole) -> None:
         self.values, self.counts = values, counts
@@ -50,7 +50,7 @@ class Counts(Sequence[int]):
 
 
 class Tally:
-    """How often each value comes in each group."""
+    """Counts of each value in each group."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[Whole, Whole, Whole]] = []
@@ -60,7 +60,7 @@ class Tally:
         self._parts.append(_counted(groups, values, ones))
 
     def merged(self) -> tuple[Whole, Whole, Whole]:
-        """Groups, values and how often, in order."""
+        """Return groups, values and counts, in order."""
         if len(self._parts) > 1:
             self._parts = [_counted(*map(np.concatenate, zip(*self._parts, strict=True)))]
         none = np.zeros(0, np.int64)
@@ -69,7 +69,7 @@ class Tally:
     def by_group(
         self, of: Callable[[Whole], Whole] = lambda groups: groups
     ) -> Iterator[tuple[int, Counts]]:
-        """The values of each group, or of those groups together of which `of` is the same."""
+        """Return the values of each group, or of the groups with the same `of` together."""
         groups, values, counts = self.merged()
         groups, values, counts = _counted(of(groups), values, counts)
         begins = np.flatnonzero(np.diff(groups, prepend=-1))
@@ -79,26 +79,26 @@ class Tally:
 
 
 class Bins(NamedTuple):
-    """How many deliveries are alike, in the order in which their messages were accepted."""
+    """Counts of equal deliveries, in the order in which their messages were accepted."""
 
     begin_ms: Whole
     delay_ms: Whole
-    """Their highest `BITS` bits."""
+    """Highest `BITS` bits of the delays."""
     is_again: Array
     deliveries: Whole
     wide_ms: int
-    """How much time is one bin: a power of two."""
+    """Duration of one bin: a power of two."""
 
 
 class Arrivals(NamedTuple):
-    """The deliveries of a channel."""
+    """Deliveries of a channel."""
 
     delays: dict[Group, Counts]
-    """Latencies (ms), by what `rates` are about."""
+    """Latencies (ms), by the keys of `rates`."""
     by_way: dict[str, Counts]
-    """Latencies by the way that messages came."""
+    """Latencies by the path of the messages."""
     missing: dict[str, Counts]
-    """By way, how long messages came after one that refers to them (ms)."""
+    """Lateness of messages after one that refers to them, by path (ms)."""
     bins: Bins
 
 
@@ -118,7 +118,7 @@ class _Came(NamedTuple):
 def arrivals(
     channel_id: str, context: Context, known: Sequence[Known], directory: Path
 ) -> Arrivals:
-    """Count the deliveries of a channel; times are corrected by how far clocks are ahead."""
+    """Count the deliveries of a channel. Times are corrected by the leads of clocks."""
     people, ids = Ids(), pa.array([], pa.string())
     kinds = _kinds(known)
     batches: list[_Came] = []

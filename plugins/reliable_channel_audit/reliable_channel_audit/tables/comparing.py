@@ -1,4 +1,4 @@
-"""Participants compared by hours of their logs, so that only hours that differ are looked at."""
+"""Comparison of participants by hours of their logs, so that only differing hours are examined."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from ..replay import Life
 from .participants import Known, Whose
 
 MEANING: Final = ("message_id", "sender_id", "lamport_timestamp", "content_sha256")
-"""Columns that are equal in all logs that have a message."""
+"""Columns that are equal in all logs with a message."""
 COLUMNS: Final = (*MEANING, "at_ms", "is_own", "message_hash", "source")
 
 
 class Difference(NamedTuple):
-    """A message that a participant lacks."""
+    """Message that a participant lacks."""
 
     hour_ms: int
     message_id: str
     participant_id: str
     in_logs: int
-    """How many logs have it."""
+    """Number of logs that have it."""
 
 
 @dataclass(slots=True)
 class Comparison:
-    """What comes of comparing the participants of a channel."""
+    """Results of comparing the participants of a channel."""
 
     compared: Compared
     messages: int
@@ -45,7 +45,7 @@ class Comparison:
 
 
 class ChannelLogs:
-    """The logs of one channel."""
+    """Logs of one channel."""
 
     def __init__(
         self, context: Context, known: Sequence[Known], lives: Sequence[Life], directory: Path
@@ -58,7 +58,7 @@ class ChannelLogs:
         self._is_odd = any(not life.is_whole or life.impostors for life in lives)
 
     def compare(self, outcomes: Sequence[Outcome], orphans: Sequence[Orphan]) -> Comparison:
-        """Compare what is not the same in all logs."""
+        """Compare the hours that differ between logs."""
         spans = self._spans()
         same = {hour_ms for hour_ms, span in spans.items() if self._is_same(hour_ms, span)}
         found = self._deliveries(spans.keys() - same)

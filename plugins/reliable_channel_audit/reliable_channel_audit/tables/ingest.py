@@ -1,4 +1,4 @@
-"""Closed journal files, each read once: its tables have the name of its sha256."""
+"""Ingestion of closed journal files, each once. Its tables have the name of the file's sha256."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Row = dict[str, Any]
-"""A row of `part`."""
+"""Row of the table `part`."""
 _NS: Final = 1_000_000
 MAX_TASKS: Final = 64
-"""That add files on Spark, if no other number is given."""
+"""Default number of tasks that add files on Spark."""
 
 
 class Ingested(NamedTuple):
-    """What a run did."""
+    """Result of a run."""
 
     added: int
-    """Parts that were read."""
+    """Parts that this run read."""
     known: int
-    """Parts that were read before."""
+    """Parts that earlier runs read."""
     group: Group
-    """The journals that were given."""
+    """Journals among the given paths."""
 
 
 def ingest(
@@ -53,13 +53,13 @@ def ingest(
     partitions: int | None = None,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Ingested:
-    """Add the closed journal files among paths to a directory of facts; also open ones, as they are
-    now, if `with_open`.
+    """Add the closed journal files among paths to a directory of facts. With `with_open`, also add
+    open ones in their present state.
 
-    A file that was added is not read again while its size and time are the same. A file that
-    changed takes the place of what it was. One writer at a time.
+    An added file is not read again while its size and time are unchanged. A changed file replaces
+    its earlier version. Only one run may write at a time.
 
-    With `spark` its tasks read them, so many at a time (`partitions`).
+    With `spark` its tasks read them, as many at a time as `partitions`.
 
     Raises:
         FileNotFoundError: a path that is not there.
@@ -88,13 +88,13 @@ def ingest(
 
 
 NewFile = tuple[str, int, str, str]
-"""Channel of a new file, which one it is of its participant, the participant, and its path."""
+"""New file: its channel, its number at its participant, the participant, and its path."""
 
 
 def add_here(
     new: Iterable[NewFile], directory: Path, progress: Callable[[str], None]
 ) -> Iterator[tuple[str, str]]:
-    """Add files in this process; yields path and sha256 of each."""
+    """Add files in this process. Yield path and sha256 of each."""
     for channel_id, files in groupby(new, lambda each: each[0]):
         known = Known()
         for _, _, participant_id, path in files:  # those of one time one after the other
@@ -110,7 +110,7 @@ def add_on_spark(
     directory: Path,
     progress: Callable[[str], None],
 ) -> Iterator[tuple[str, str]]:
-    """Add files in tasks, which see the same files and the same directory."""
+    """Add files in tasks, which must see the same files and the same directory."""
     progress(f"{len(new)} journals")
     shares = shares_of(new, partitions or MAX_TASKS)
 
@@ -140,7 +140,7 @@ def shares_of(new: Sequence[NewFile], most: int) -> list[list[NewFile]]:
 
 
 def parts(directory: Path) -> list[Row]:
-    """The rows of `part` in a directory of facts, by channel, participant, time and path."""
+    """Return the rows of `part` in a directory of facts, by channel, participant, time and path."""
     found: list[Row] = []
     for path in directory.glob("kind=part/channel=*/day=*/*.parquet"):
         found += layout.read([path], "part").to_pylist()
@@ -149,7 +149,7 @@ def parts(directory: Path) -> list[Row]:
 
 
 def add_part(participant: Participant, path: Path, directory: Path, known: Known) -> Row:
-    """Read a closed journal file, and write its tables; returns its row of `part`."""
+    """Read a closed journal file, and write its tables. Return its row of `part`."""
     status, sha256 = path.stat(), _sha256(path)
     found = read_part(participant, path, known)
     first_ms = found.times.first_ms
@@ -181,18 +181,18 @@ def add_part(participant: Participant, path: Path, directory: Path, known: Known
 
 
 class ReadPart(NamedTuple):
-    """What a journal file says."""
+    """Content of a journal file."""
 
     lines: int
     times: Times
     opened: bytes
     tables: Tables
     left_to_rows: str | None
-    """Why columns do not understand it; None if they do."""
+    """Reason why columns do not understand it. None if they do."""
 
 
 def read_part(participant: Participant, path: Path, known: Known) -> ReadPart:
-    """Read a journal file, by columns or else by rows."""
+    """Read a journal file, by columns or otherwise by rows."""
     with uncollected():
         try:
             part = gathered_part(path, known.ids, known.words, known)
@@ -207,7 +207,7 @@ def read_part(participant: Participant, path: Path, known: Known) -> ReadPart:
 
 
 def paths_of(row: Row, directory: Path, kind: str) -> list[Path]:
-    """The files of a part that are of one kind."""
+    """Return the files of a part of one kind."""
     every = (
         layout.partition(directory, kind, row["channel_id"], day) / f"{row['sha256']}.parquet"
         for day in row["days"]
@@ -216,19 +216,19 @@ def paths_of(row: Row, directory: Path, kind: str) -> list[Path]:
 
 
 def tables_in(row: Row, directory: Path) -> Tables:
-    """The tables of a part."""
+    """Return the tables of a part."""
     return {kind: layout.read(paths_of(row, directory, kind), kind) for kind in layout.OF_PARTS}
 
 
 def remove(row: Row, directory: Path) -> None:
-    """Take a part out."""
+    """Remove a part and its tables."""
     for kind in ("part", *layout.OF_PARTS):
         for path in paths_of(row, directory, kind):
             path.unlink()
 
 
 def is_same(path: Path, row: Row | None) -> bool:
-    """True if a file has the size and the time that it had when it was read."""
+    """Return True if a file has the size and the time of its last reading."""
     status = path.stat()
     known = row and (row["file_bytes"], row["modified_ns"])
     return known == (status.st_size, status.st_mtime_ns)

@@ -1,4 +1,4 @@
-"""The verdict on a directory of facts and on the files that are written meanwhile."""
+"""Verdict on a directory of facts and on open files."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _NS: Final = 1_000_000
 
 
 class Judged(NamedTuple):
-    """A verdict, and what it was about."""
+    """Verdict with its subject."""
 
     run_id: str
     verdict: Verdict
     participants: list[Participant]
     few: Mapping[type, list[Any]]
-    """Facts of which there are few for each participant, by kind."""
+    """Facts that are few for each participant, by kind."""
     offsets: Mapping[tuple[str, str], Offset]
-    """How far clocks are ahead, by channel and participant."""
+    """Leads of clocks, by channel and participant."""
     acknowledged: list[Acknowledged]
     arrivals: Mapping[str, Arrivals]
     """Deliveries to others, by channel."""
@@ -53,8 +53,8 @@ def judge(
     only_group: bool = False,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Judged:
-    """Judge all that was ingested and the open files of a group, and keep the verdict. With
-    `only_group`, what was ingested of other files is left out."""
+    """Judge everything that was ingested and the open files of a group, and store the verdict. With
+    `only_group`, ingested data of other files is left out."""
     known: list[Known] = []
     facts: defaultdict[type, list[Any]] = defaultdict(list)
     given = {path for each in group.participants for path in each.paths}

@@ -1,8 +1,8 @@
-"""The files of a directory of facts: `kind=delivery/channel=ops/day=2026-11-26/<sha256>.parquet`.
+"""Files of a directory of facts: `kind=delivery/channel=ops/day=2026-11-26/<sha256>.parquet`.
 
 A part of a journal is a file in each kind and day, named by the sha256 of the part. An id is text
-in one row of its part: of `delivery`, or of `name`. Elsewhere it is a number: which row of
-`delivery` of that part, in the order of lines; from their count on, which row of `name`.
+in one row of its part, in `delivery` or in `name`. Elsewhere it is a number: the row of `delivery`
+of that part, in the order of lines, or beyond their count the row of `name`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from ..lines import time_text
 
 DIGEST: Final = pa.binary(32)
 NAME: Final = pa.dictionary(pa.int32(), pa.string())
-"""Text with few values."""
+"""Text column with few different values."""
 WHOLE: Final = pa.int64()
 NUMBER: Final = pa.int32()
 MAX_DAYS: Final = 40
-"""Of a part. If it has more, its clock was set, and the first day stands for all."""
+"""Maximum number of days of a part. If it has more, its clock was set, and the first day is used
+for all."""
 MAX_NAME: Final = 200
-"""Length of a quoted channel id in a path; a longer one is its hash."""
+"""Maximum length of an encoded channel id in a path. A longer one becomes its hash."""
 DAY_MS: Final = 86_400_000
 _PLACE: Final = {"participant_id": NAME, "line": WHOLE}
 """In whose journal a row stands, and in which line of the part, from 1."""
@@ -138,19 +139,19 @@ SCHEMAS: Final = {
         },
     }.items()
 }
-"""The columns of each kind. Hashes are 32 bytes, times milliseconds since 1970 by the clock of the
+"""Columns of each kind. Hashes are 32 bytes, times milliseconds since 1970 by the clock of the
 participant."""
 OF_PARTS: Final = (
     *("delivery", "wire", "received", "acknowledgement", "repair", "name", "hint", "log_hour"),
 )
 OF_RUNS: Final = ("verdict", "finding")
-"""Kinds that are about all channels."""
+"""Kinds that concern all channels."""
 _STEADY: Final = ("line", "at_ms", "lamport_timestamp", "position", "timestamp_ns")
 """Columns that are stored as differences of one row from the next."""
 
 
 def partition(directory: Path, kind: str, channel_id: str | None, day: str) -> Path:
-    """The folder of a kind, channel and day."""
+    """Return the folder of a kind, channel and day."""
     folder = directory / f"kind={kind}"
     if channel_id is not None:
         name = quote(channel_id, safe="")
@@ -165,7 +166,7 @@ def day_of(at_ms: int) -> str:
 
 
 def by_day(table: pa.Table, first_ms: int) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each day (UTC); all of the first day if there are no times."""
+    """Return the rows of each day (UTC), or all on the first day if there are no times."""
     if "at_ms" not in table.column_names:
         yield day_of(first_ms), table
         return
@@ -181,7 +182,7 @@ def by_day(table: pa.Table, first_ms: int) -> Iterator[tuple[str, pa.Table]]:
 
 
 def write(path: Path, table: pa.Table) -> None:
-    """Write a file whole: one that was begun has another name."""
+    """Write a file completely. An unfinished one has another name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     names = [field.name for field in table.schema if field.type == NAME]
     steady = {name: "DELTA_BINARY_PACKED" for name in _STEADY if name in table.column_names}
@@ -202,7 +203,7 @@ def write(path: Path, table: pa.Table) -> None:
 
 
 def read(paths: Sequence[Path], kind: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of these files, in the order of lines."""
+    """Return the rows of these files, in the order of lines."""
     schema = SCHEMAS[kind]
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     tables = [
@@ -235,5 +236,5 @@ def _names_of(schema: pa.Schema) -> list[str]:
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
-    """The type of the values of a column with few."""
+    """Return the type of the values of a column with few different values."""
     return kind.value_type if isinstance(kind, pa.DictionaryType) else kind

@@ -1,4 +1,4 @@
-"""What is known of each participant by itself: of its parts, its live file, or its lines."""
+"""Knowledge of each participant by itself, from its parts, its open file, or its lines."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from .stored_part import part_from, tables_of
 Whose = tuple[str, str, int]
 """Channel, participant and life."""
 NEVER: Final = "never"
-"""In place of the source of an acknowledgement that was not emitted."""
+"""Source of an acknowledgement that was not emitted."""
 
 
 class Many(NamedTuple):
-    """Facts of which there are many, as values."""
+    """Facts that are many, as values."""
 
     deliveries: list[Delivery]
     acknowledgements: list[Acknowledgement]
@@ -39,7 +39,7 @@ class Many(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """Own messages of a participant by the evidence of their acknowledgement, and how long it took
+    """Own messages of a participant by the evidence of their acknowledgement, with its duration
     (ms)."""
 
     channel_id: str
@@ -54,23 +54,25 @@ class Acknowledged(NamedTuple):
 
 @dataclass(slots=True)
 class Known:
-    """What is known of a participant."""
+    """Knowledge of a participant."""
 
     participant: Participant
     few: list[Fact]
     hours: dict[Whose, dict[int, Hour]]
     sent: dict[bytes, str]
-    """Hashes under which messages went out, and why: the least word if there are several."""
+    """Hashes under which messages were sent, with the reason (the first in the alphabet of
+    several)."""
     acknowledged: list[Acknowledged]
     rows: list[Row]
     """Its parts in the directory of facts, if columns understand it."""
     live: list[dict[str, pa.Table]] = field(default_factory=list)
-    """Tables of files that are not closed."""
+    """Tables of open files."""
     by_rows: Many | None = None
-    """Facts of which there are many, if it was judged row by row."""
+    """Facts that are many, if it was judged row by row."""
 
     def tables(self, kind: str, directory: Path, columns: Sequence[str]) -> pa.Table:
-        """Columns of a kind, of all parts; of what was judged by rows of `delivery` alone."""
+        """Return columns of a kind, of all parts. For a row-by-row judgement, only those of
+        `delivery`."""
         if self.by_rows is not None:
             return _table_of(self.by_rows.deliveries, columns)
         stored = [path for row in self.rows for path in paths_of(row, directory, kind)]
@@ -82,7 +84,7 @@ class Known:
 def participants_of(
     rows: Iterable[Row], group: Iterable[Participant]
 ) -> Iterator[tuple[Participant, list[Row]]]:
-    """Each participant with all its files, ingested or not, and its rows of `part`."""
+    """Return each participant with all its files, ingested or not, and its rows of `part`."""
     stored: defaultdict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:
         stored[row["channel_id"], row["participant_id"]][row["path"]] = row
@@ -187,7 +189,7 @@ def _waits(life: Gathered) -> dict[str, Sequence[int]]:
 def acknowledged(
     participant: Participant, waits: Mapping[str, Sequence[int]]
 ) -> list[Acknowledged]:
-    """Sum up the waits of a participant; those of messages that were never acknowledged count."""
+    """Sum up the acknowledgement times of a participant, unacknowledged messages included."""
     whose = participant.channel_id, participant.participant_id
     rows = []
     for source, every in sorted(waits.items()):

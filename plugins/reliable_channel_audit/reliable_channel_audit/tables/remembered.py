@@ -1,4 +1,4 @@
-"""What was found of a participant by itself, kept until it has other files."""
+"""Findings about a participant by itself, kept until it has other files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .ingest import Row
 from .participants import Acknowledged, Known, Many
 
 FORMAT: Final = 2
-"""Counts changes of what is found of the same files."""
+"""Version of the findings, which grows when the same files give other findings."""
 _KINDS: Final[dict[str, Callable[[Iterable[object]], Fact]]] = {
     kind.__name__: kind._make for kind in get_args(Fact)
 }
@@ -37,7 +37,7 @@ class _Kept(msgspec.Struct):
 def remembered(
     participant: Participant, rows: Sequence[Row], directory: Path, settle_ms: int | None
 ) -> Known | None:
-    """What was found of the same files; None if there are others, or an open one."""
+    """Return the findings of the same files, or None if there are others, or an open one."""
     path = _path(participant, directory)
     key = _key(participant, rows, settle_ms)
     if key is None or not path.exists():
@@ -66,7 +66,7 @@ def remembered(
 
 
 def remember(known: Known, rows: Sequence[Row], directory: Path, settle_ms: int | None) -> None:
-    """Keep what was found, if no file is open."""
+    """Keep the findings, if no file is open."""
     key = _key(known.participant, rows, settle_ms)
     if key is None:
         return

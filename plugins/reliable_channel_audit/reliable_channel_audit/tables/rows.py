@@ -1,7 +1,7 @@
-"""A journal file that columns do not understand, as tables: what its lines say, one by one.
+"""Tables of a journal file that columns do not understand, line by line.
 
-Verdicts do not rest on these tables, as such journals are judged from their lines. Messages on the
-wire are not decoded, and what the application received is left out.
+Verdicts do not use these tables, because such journals are judged from their lines. Wire messages
+are not decoded, and contents for the application are left out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 
 def tables_by_rows(participant: Participant, path: Path) -> tuple[int, Times, Tables]:
-    """How many lines there are, their times, and what they say, by kind."""
+    """Return the number of lines, their times, and their contents, by kind."""
     rows: dict[str, list[Row]] = {"delivery": [], "wire": [], "acknowledgement": [], "repair": []}
     at_ms, number = [], 0
     for number, line in lines_of(participant.channel_id, participant.participant_id, str(path)):

@@ -1,4 +1,4 @@
-"""Views over a directory of facts, in SQL that DuckDB and Spark understand.
+"""Views of a directory of facts, in SQL that DuckDB and Spark understand.
 
 A kind of facts is a table with the columns of `layout.SCHEMAS`, with `channel` and `day` from its
 path. The views are the documented tables: `docs/facts.md` lists their columns.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TABLES: Final = {kind: f"{kind}_rows" for kind in layout.SCHEMAS}
-"""The name of each kind as a table."""
+"""Names of the kinds as tables."""
 VIEWS: Final = {
     "delivery": """
 select channel, day, participant_id, message_id, sender_id, lamport_timestamp, at_ms, is_own,
@@ -61,17 +61,17 @@ select run_id, channel, day, hour_ms, message_id, participant_id, in_logs from l
 select run_id, judged_ms, day, audit, value, cases, broken, why from verdict_rows
 """,
 }
-"""The documented views, by name."""
+"""Documented views, by name."""
 
 
 class Sql(Protocol):
-    """A connection of DuckDB."""
+    """Connection to DuckDB."""
 
     def execute(self, query: str, /) -> object: ...
 
 
 def create_views(connection: Sql, directory: Path) -> None:
-    """Make tables and views of a directory of facts in a connection of DuckDB."""
+    """Create tables and views of a directory of facts in a DuckDB connection."""
     quoted = str(directory).replace("'", "''")
     for kind, table in TABLES.items():
         if any(directory.glob(f"kind={kind}/**/*.parquet")):
@@ -89,14 +89,14 @@ def create_views(connection: Sql, directory: Path) -> None:
 
 
 def spark_views(spark: SparkSession, directory: Path) -> None:
-    """Make the same as temporary views of a Spark session."""
+    """Create the same as temporary views of a Spark session."""
     spark_tables(spark, directory)
     for name, text in VIEWS.items():
         spark.sql(f"create or replace temporary view {name} as {text}")
 
 
 def spark_tables(spark: SparkSession, directory: Path, parts: Sequence[Row] | None = None) -> None:
-    """Make the tables of views, of some parts or of all, in a Spark session."""
+    """Create the tables of views, of some parts or of all, in a Spark session."""
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import DateType, StringType
 

@@ -1,4 +1,4 @@
-"""`reliable-channel conformance`: a table of rules, kept or broken by a program."""
+"""`reliable-channel conformance`: a table of the rules that a program keeps or breaks."""
 
 import json
 import shlex
@@ -57,7 +57,7 @@ def conformance(
 ) -> None:
     """Test a program against the rules of SDS and SDS-R (docs/conformance-kit.md).
 
-    The exit status is 1 where a required rule is broken.
+    The exit status is 1 if a required rule is broken.
     """
     patterns = only or ["*"]
     rows = [row for row in ROWS if any(fnmatch(row.name, pattern) for pattern in patterns)]

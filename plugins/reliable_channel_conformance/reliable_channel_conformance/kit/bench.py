@@ -1,4 +1,4 @@
-"""What a check works with: a network, peers, and messages that the kit makes itself."""
+"""The tools of a check: a network, peers, and messages that the kit makes itself."""
 
 import json
 import shlex
@@ -28,32 +28,33 @@ QUICK: Final = {
     "repair-t-max-ms": 1_000,
     "repair-sweep-interval-ms": 100,
 }
-"""Flags that a peer obeys, or ignores: then its own periods decide how many beats it needs."""
+"""Flags that a peer may obey or ignore. If it ignores them, its own periods decide how many beats
+it needs."""
 
 
 class Broken(AssertionError):
-    """A peer broke the rule: what was expected, and what it did."""
+    """A peer broke the rule. The text names the expectation and the peer's action."""
 
 
 class NotApplicable(Exception):
-    """The peer does not have what the rule is about; the text says what."""
+    """The peer lacks the feature of the rule. The text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How peers are started, and how patient the kit is."""
+    """The way in which peers are started, and the patience of the kit."""
 
     command: str
-    """The program under test, as one would type it."""
+    """The program under test, as typed on a command line."""
     profile: WireProfile
     beats: int = 300
-    """Questions that a peer answers before something that it should do counts as not done."""
+    """The number of questions that a peer answers before a missing action counts as not done."""
     silence_s: float = SILENCE_S
-    """How long a peer may take to be ready, or to answer a question."""
+    """The longest time until a peer must be ready, or must answer a question."""
 
 
 class Given(TypedDict, total=False):
-    """What `Harness.message` may be given, and so `Harness.say`."""
+    """The arguments of `Harness.message`, and so of `Harness.say`."""
 
     history: Iterable[str | HistoryEntry]
     lamport: int | None
@@ -64,7 +65,7 @@ class Given(TypedDict, total=False):
 
 
 class Harness:
-    """One check's network, peers and trace."""
+    """The network, the peers and the trace of one check."""
 
     def __init__(self, setting: Setting, folder: Path, stack: AsyncExitStack) -> None:
         self.setting = setting
@@ -81,12 +82,13 @@ class Harness:
     @classmethod
     @asynccontextmanager
     async def open(cls, setting: Setting, folder: Path) -> AsyncIterator[Self]:
-        """A bench whose processes end with the context."""
+        """Return a bench whose processes end with the context."""
         async with AsyncExitStack() as stack:
             yield cls(setting, folder, stack)
 
     def fresh_folder(self) -> str:
-        """A folder for a peer's state, which ends with the bench: an older state would be known."""
+        """Return a folder for a peer's state, which is removed with the bench, so that no older
+        state remains."""
         return self._stack.enter_context(TemporaryDirectory(prefix="conformance-"))
 
     # -- peers ------------------------------------------------------------------------------------
@@ -96,7 +98,7 @@ class Harness:
         return await self.start(self.setting.command, name, await self.node(name), flags)
 
     async def node(self, name: str) -> str:
-        """Start a peer's node before the peer; its address."""
+        """Start a node before its peer, and return its address."""
         return await self._stack.enter_async_context(self.network.node(name))
 
     async def start(self, command: str, name: str, address: str, flags: Iterable[str] = ()) -> Peer:
@@ -117,10 +119,10 @@ class Harness:
     async def expect(
         self, peer: Peer, met: Callable[[], bool], what: str | Callable[[], str]
     ) -> None:
-        """Wait until something is so; `what` says what is expected, and may be made at the end.
+        """Wait until a condition holds. `what` describes it, and may be a function that is called
+        at the end.
 
-        Raises:
-            Broken: it is not, though the peer had time.
+        Raises: Broken: it does not hold, though the peer had time.
         """
         if not await peer.until(met, self.setting.beats):
             raise Broken(what if isinstance(what, str) else what())
@@ -128,7 +130,7 @@ class Harness:
     # -- messages of the kit ----------------------------------------------------------------------
 
     def say(self, sender: str, content: bytes | None = None, **given: Unpack[Given]) -> str:
-        """Publish a message of a participant that is not there; return its id."""
+        """Publish a message of an absent participant and return its id."""
         message = self.message(sender, content, **given)
         self.network.publish(self.profile.codec.encode(message))
         return message.message_id
@@ -145,10 +147,10 @@ class Harness:
         held: Iterable[str] = (),
         bloom_filter: bytes | None = None,
     ) -> Message:
-        """A message as an honest participant would send it, but for what is given.
+        """Return a message as an honest participant would send it, except for the given fields.
 
-        `history` has ids, whose sender is then `sender`, and `held` the ids that its bloom filter
-        has.
+        `history` is a list of ids with `sender` as their sender. `held` is the list of ids in the
+        bloom filter.
         """
         stamp = self._clock.tick(_now_ms())
         entries = [
@@ -167,11 +169,11 @@ class Harness:
         )
 
     def entry(self, message_id: str, sender: str) -> HistoryEntry:
-        """A reference to a message."""
+        """Return a reference to a message."""
         return HistoryEntry(message_id, sender_id=sender)
 
     def filter_of(self, held: Iterable[str]) -> bytes:
-        """A bloom filter of the default size in this dialect that has these ids."""
+        """Return a bloom filter of the default size in this dialect with these ids."""
         layout = self.parameters.layout_in(self.profile.bloom)
         words = bytearray(layout.byte_count)
         for message_id in held:
@@ -182,8 +184,7 @@ class Harness:
     async def logged(self, peer: Peer, *message_ids: str) -> None:
         """Wait until messages are in the peer's log.
 
-        Raises:
-            Broken: they are not, though the peer had time.
+        Raises: Broken: they are not in the log, though the peer had time.
         """
         log = [entry["message_id"] for entry in await peer.log()]
         for _ in range(self.setting.beats):
@@ -194,9 +195,9 @@ class Harness:
         raise Broken(f"{list(message_ids)} must be in its log (got {log})")
 
     async def delivered(self, peer: Peer, sender: str = "sentinel") -> None:
-        """Publish a message that waits for nothing, and wait until the peer has it in its log.
+        """Publish a message without references, and wait until the peer has it in its log.
 
-        Messages reach a peer in order, so what was published before was processed by then.
+        Messages reach a peer in order, so earlier messages have been processed by then.
         """
         content = f"sentinel {next(self._numbers)}".encode()
         message_id = self.say(sender, content)

@@ -1,7 +1,7 @@
-"""The network of a check: a node for each peer, and the kit between them, which sees every message.
+"""The network of a check: a node for each peer. The kit is between them and sees every message.
 
-The kit is the only link of each node. What a peer publishes reaches the kit and, unless it is cut
-off, the other nodes; what the kit publishes reaches all of them.
+The kit is the only link of each node. A peer's message reaches the kit and, unless the peer is cut
+off, the other nodes. The kit's own messages reach all of them.
 """
 
 import time
@@ -29,7 +29,7 @@ class Seen:
     """The peer whose node published it, or `kit`."""
     data: bytes
     message: Message | None
-    """None where it cannot be decoded."""
+    """The decoded message, or None where it cannot be decoded."""
 
     def record(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"at_ms": self.at_ms, "wire": self.sender, "bytes": len(self.data)}
@@ -61,7 +61,7 @@ class Network:
 
     @asynccontextmanager
     async def node(self, name: str) -> AsyncIterator[str]:
-        """Serve a node for a peer; its address."""
+        """Serve a node for a peer and return its address."""
         options = NodeOptions(cache_capacity=10_000, max_message_bytes=1024 * 1024)
         async with EmbeddedNode(options) as node, anyio.create_task_group() as tasks:
             link = _Link(self, name, node)
@@ -82,7 +82,7 @@ class Network:
         self.carry(sender, Envelope.of(node.shard_for(self.content_topic), message))
 
     def carry(self, sender: str, envelope: Envelope) -> None:
-        """Note a message and hand it to the nodes that it reaches."""
+        """Note a message and pass it to the nodes that it reaches."""
         seen = Seen(_now_ms(), sender, envelope.message.payload, self._decoded(envelope.message))
         self.wire.append(seen)
         self.observer(seen.record())
@@ -91,7 +91,7 @@ class Network:
                 node.receive(envelope, KIT)
 
     def by(self, sender: str) -> list[Message]:
-        """What a peer published, decoded, in order."""
+        """Return the decoded messages that a peer published, in order."""
         return [each.message for each in self.wire if each.sender == sender and each.message]
 
     def _decoded(self, message: WakuMessage) -> Message | None:

@@ -1,4 +1,4 @@
-"""A peer under test: a process that is driven by the JSON lines of docs/conformance-kit.md."""
+"""A peer under test: a process that is controlled by the JSON lines of docs/conformance-kit.md."""
 
 import json
 import os
@@ -15,24 +15,25 @@ from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
 BEAT_S: Final = 0.1
-"""Pause between two questions to a peer."""
+"""The pause between two questions to a peer."""
 STOPPING_S: Final = 10
 MAX_STDERR: Final = 4_000
 SILENCE_S: Final = 120.0
-"""How long a peer may take to be ready, or to answer, before it counts as hung."""
+"""The longest time until a peer is ready, or answers, before it counts as hung."""
 MAX_LINE: Final = 32 * 1024 * 1024
-"""Characters of a line that a peer writes: a log with long payloads needs a few million."""
+"""The longest line that a peer may write, in characters. A log with long payloads needs a few
+million."""
 MAX_EVENTS: Final = 100_000
-"""Events of a peer in one row; one that writes more is ended."""
+"""The events that a peer may write in a row. A peer that writes more is ended."""
 
 
 class PeerFailed(RuntimeError):
-    """The peer could not be started, ended, hung or wrote too much: the text says which, and what
-    it printed."""
+    """The peer could not be started, ended, hung or wrote too much. The text names the reason and
+    the peer's output."""
 
 
 class Peer:
-    """One running peer, and all that it emitted."""
+    """One running peer, and all its events."""
 
     def __init__(
         self,
@@ -57,8 +58,7 @@ class Peer:
     async def command(self, op: str, **values: object) -> dict[str, Any]:
         """Give a command and wait for its answer.
 
-        Raises:
-            PeerFailed: the peer ended, or does not answer.
+        Raises: PeerFailed: the peer ended, or does not answer.
         """
         self._next_ref += 1
         ref = self._next_ref
@@ -69,10 +69,9 @@ class Peer:
         return self._answers.pop(ref)
 
     async def send(self, payload: bytes) -> str:
-        """Have it send a message; its id.
+        """Let the peer send a message, and return its id.
 
-        Raises:
-            PeerFailed: it refused, or ended.
+        Raises: PeerFailed: the peer refused, or ended.
         """
         answer = await self.command("send", payload=b64encode(payload).decode())
         if answer["event"] != "accepted":
@@ -80,7 +79,7 @@ class Peer:
         return str(answer["message_id"])
 
     async def log(self) -> list[dict[str, Any]]:
-        """Its log, in its order."""
+        """Return the peer's log, in its order."""
         answer = await self.command("log")
         entries: list[dict[str, Any]] = answer.get("entries", [])
         return entries
@@ -88,7 +87,7 @@ class Peer:
     # -- what it emitted --------------------------------------------------------------------------
 
     def named(self, event: str, **fields: object) -> list[dict[str, Any]]:
-        """Its events of a name, with these values."""
+        """Return the peer's events with this name and these values."""
         return [
             each
             for each in self.events
@@ -96,14 +95,14 @@ class Peer:
         ]
 
     def payloads(self) -> list[bytes]:
-        """What its application received, in order."""
+        """Return the messages that the peer's application received, in order."""
         return [b64decode(each["payload"]) for each in self.named("message_received")]
 
     async def until(self, met: Callable[[], bool], beats: int) -> bool:
         """Wait for a condition, for as long as the peer needs to answer `beats` questions.
 
-        A beat is one question answered, after a pause. A machine that is busy answers later, and
-        so is given more time: no clock decides.
+        A beat is a pause and one answered question. A busy machine answers later and so gets more
+        time. No clock decides.
         """
         for _ in range(beats):
             if met():
@@ -121,7 +120,7 @@ class Peer:
         await self._process.wait()
 
     async def stop(self) -> None:
-        """Have it leave, or end it where it does not."""
+        """Let the peer leave, or end its process if it does not."""
         with anyio.move_on_after(STOPPING_S, shield=True):
             with suppress(PeerFailed):
                 await self._write({"op": "stop"})
@@ -129,17 +128,16 @@ class Peer:
         self._kill()
 
     async def ready(self) -> None:
-        """Wait until it is ready.
+        """Wait until the peer is ready.
 
-        Raises:
-            PeerFailed: it ended instead, or hangs.
+        Raises: PeerFailed: the peer ended instead, or hangs.
         """
         with self._patience("emit 'ready'"):
             while not self.named("ready"):
                 await self._next_change()
 
     async def listen(self) -> None:
-        """Read its lines until it ends."""
+        """Read the peer's lines until it ends."""
         assert self._process.stdout is not None
         rest = ""
         async for chunk in TextReceiveStream(self._process.stdout, errors="replace"):
@@ -156,7 +154,7 @@ class Peer:
         self._change()
 
     async def keep_errors(self) -> None:
-        """Keep the end of what it writes to standard error."""
+        """Keep the last lines that the peer writes to standard error."""
         assert self._process.stderr is not None
         async for chunk in TextReceiveStream(self._process.stderr, errors="replace"):
             self._stderr = (self._stderr + chunk)[-MAX_STDERR:]
@@ -227,8 +225,8 @@ async def running(
 ) -> AsyncIterator[Peer]:
     """Run a peer until the context ends.
 
-    Raises:
-        PeerFailed: it cannot be started, ends, or hangs; in an exception group once it runs.
+    Raises: PeerFailed: the peer cannot be started, ends, or hangs. Once it runs, the error is in an
+    exception group.
     """
     pipe = subprocess.PIPE
     try:

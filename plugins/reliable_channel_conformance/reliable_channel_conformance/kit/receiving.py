@@ -1,4 +1,4 @@
-"""Rows about what a peer does with what arrives: order, duplicates, acknowledgements, forgeries."""
+"""Rows about arriving messages: order, duplicates, acknowledgements and forgeries."""
 
 from dataclasses import replace
 from typing import Final

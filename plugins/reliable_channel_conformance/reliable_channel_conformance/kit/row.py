@@ -1,4 +1,4 @@
-"""One row of the table: a rule, the sentence that it comes from, and the check that shows it."""
+"""One row of the table: a rule, its sentence in the specification, and its check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ from .bench import Check
 
 
 class Level(StrEnum):
-    """How strongly the specification demands it."""
+    """The strength of a demand of the specification."""
 
     REQUIRED = "required"
     ADVISED = "advised"
-    """SHOULD, MAY, or what a promise of the channel needs where the specification is silent."""
+    """SHOULD, MAY, or a need of the channel's promises where the specification is silent."""
 
 
 class Result(StrEnum):
-    """What became of a row."""
+    """The result of a row."""
 
     PASSED = "passed"
     FAILED = "failed"
     NOT_APPLICABLE = "not applicable"
     NOT_RUN = "not run"
-    """The peer ended, or could not be started: the text says why."""
+    """The peer ended, or could not be started. The text names the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +35,22 @@ class Row:
     source: str
     """The section of the specification."""
     sentence: str
-    """What it says there."""
+    """The sentence of the specification."""
     check: Check
 
     @property
     def expected(self) -> str:
-        """What the check looks at, in its author's words."""
+        """The observation that the check makes, in its author's words."""
         return " ".join((self.check.__doc__ or "").split())
 
 
 def required(group: str, source: str, sentence: str) -> Callable[[Check], Row]:
-    """Make a row of a check, of what MUST be."""
+    """Make a row of a check for a rule with MUST."""
     return _row(group, Level.REQUIRED, source, sentence)
 
 
 def advised(group: str, source: str, sentence: str) -> Callable[[Check], Row]:
-    """Make a row of a check, of what SHOULD be."""
+    """Make a row of a check for a rule with SHOULD."""
     return _row(group, Level.ADVISED, source, sentence)
 
 

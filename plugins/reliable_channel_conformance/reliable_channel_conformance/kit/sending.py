@@ -1,4 +1,5 @@
-"""Rows about what a peer sends: fields, references, clocks, retries, sync messages, shape."""
+"""Rows about messages that a peer sends: fields, references, clocks, retries, sync messages,
+shape."""
 
 from typing import Final
 
@@ -8,7 +9,7 @@ from .row import advised, required
 
 SDS: Final = "LIP 109, "
 EPOCH_S: Final = "10000000"
-"""Long enough that no epoch ends while a check runs."""
+"""An epoch so long that none ends while a check runs."""
 
 
 def _content(bench: Harness, name: str = "peer") -> list[str]:

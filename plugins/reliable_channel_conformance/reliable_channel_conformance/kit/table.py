@@ -1,4 +1,4 @@
-"""All rows, run one after the other, and the table that they make."""
+"""All rows, run one after the other, and the table of their results."""
 
 import json
 from collections.abc import AsyncIterator, Iterable
@@ -16,22 +16,22 @@ ROWS: Final[tuple[Row, ...]] = (*sending.ROWS, *receiving.ROWS, *recovering.ROWS
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A row, and what became of it."""
+    """A row and its result."""
 
     row: Row
     result: Result
     seen: str
-    """What the peer did, where the row did not pass."""
+    """The peer's action, where the row did not pass."""
     folder: Path
 
     @property
     def breaks_a_rule(self) -> bool:
-        """True if the peer does not do what is required, or could not be asked."""
+        """True if the peer breaks a required rule, or could not be asked."""
         failed = self.result in (Result.FAILED, Result.NOT_RUN)
         return failed and self.row.level is Level.REQUIRED
 
     def record(self) -> dict[str, str]:
-        """What `row.json` and the table have."""
+        """Return the values for `row.json` and the table."""
         return {
             "row": self.row.name,
             "group": self.row.group,
@@ -45,7 +45,7 @@ class Outcome:
 
 
 async def run(setting: Setting, rows: Iterable[Row], folder: Path) -> AsyncIterator[Outcome]:
-    """Run rows; each leaves `row.json` and `trace.jsonl` in a folder of its name."""
+    """Run rows. Each writes `row.json` and `trace.jsonl` into a folder of its name."""
     for row in rows:
         place = folder / row.name
         result, seen = await _run_one(setting, row, place)
@@ -88,7 +88,7 @@ def _first(raised: Exception) -> Exception:
 
 
 def markdown(command: str, outcomes: Iterable[Outcome]) -> str:
-    """The table as a page."""
+    """Return the table as a page."""
     lines = [
         f"# Conformance of `{command}`",
         "",

@@ -1,6 +1,6 @@
 """The C library of nim-sds (`library/libsds.h` of 07491b28, version 0.3.0), with ctypes.
 
-Answers and events come on a thread of the library. A call waits for its answer; events go to a
+Answers and events come on a thread of the library. A call waits for its answer. Events go to a
 queue, whose reader decides when to handle them.
 """
 
@@ -36,7 +36,7 @@ _RESULTS: Final = {"SdsNewReliabilityManager": c_void_p, "SdsSetEventCallback": 
 
 
 class LibraryRefused(Exception):
-    """The library answered with an error; the text is its own."""
+    """The library answered with an error. The text is its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +54,27 @@ class Unwrapped:
     channel_id: str
     content: bytes
     missing: tuple[Missing, ...]
-    """Dependencies that it waits for; the content must be held back until `message_ready`."""
+    """The missing dependencies. The content must be held back until `message_ready`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryEvent:
-    """What the library emits by itself."""
+    """An event of the library."""
 
     kind: str
-    """`message_ready`, `message_sent`, `missing_dependencies`, `periodic_sync`, `repair_ready`."""
+    """`message_ready`, `message_sent`, `missing_dependencies`, `periodic_sync` or
+    `repair_ready`."""
     message_id: str = ""
     data: bytes = b""
-    """The message to broadcast, of `repair_ready`."""
+    """The message to broadcast, for `repair_ready`."""
     missing: tuple[Missing, ...] = ()
 
 
 class Library:
     """One reliability manager.
 
-    Raises:
-        OSError: the file cannot be loaded, or lacks a function of `libsds.h`.
-        LibraryRefused: it makes no manager.
+    Raises: OSError: the file cannot be loaded, or lacks a function of `libsds.h`. LibraryRefused:
+    it makes no manager.
     """
 
     def __init__(self, path: Path) -> None:
@@ -93,8 +93,8 @@ class Library:
     def wrap(self, content: bytes, message_id: str, channel_id: str) -> bytes:
         """Make a message that can be published.
 
-        Raises:
-            LibraryRefused: nothing to send, too long, or no channel.
+        Raises: LibraryRefused: there is nothing to send, the message is too long, or there is no
+        channel.
         """
         names = message_id.encode(), channel_id.encode()
         text = self._call("SdsWrapOutgoingMessage", content, len(content), *names)
@@ -103,8 +103,7 @@ class Library:
     def unwrap(self, data: bytes) -> Unwrapped:
         """Read a message that arrived.
 
-        Raises:
-            LibraryRefused: it is malformed.
+        Raises: LibraryRefused: the message is malformed.
         """
         found = json.loads(self._call("SdsUnwrapReceivedMessage", data, len(data)))
         return Unwrapped(
@@ -112,7 +111,7 @@ class Library:
         )
 
     def mark_met(self, message_ids: list[str], channel_id: str) -> None:
-        """Have messages count as received that will not come.
+        """Let messages that will not come count as received.
 
         Raises:
             LibraryRefused: there is no such channel.
@@ -121,7 +120,7 @@ class Library:
         self._call("SdsMarkDependenciesMet", ids, len(message_ids), channel_id.encode())
 
     def events(self) -> list[LibraryEvent]:
-        """What it emitted since the last call."""
+        """Return the events since the last call."""
         return [self._events.get() for _ in range(self._events.qsize())]
 
     def close(self) -> None:

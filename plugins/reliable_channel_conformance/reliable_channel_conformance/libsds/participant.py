@@ -1,8 +1,8 @@
-"""What logos-delivery does around nim-sds, as little of it as a participant needs.
+"""The work of logos-delivery around nim-sds, as far as a participant needs it.
 
-The library orders, acknowledges and detects what is missing. It publishes nothing, sends nothing
-again and asks no Store: that is done here. A message is delivered when the library says
-`message_ready`, in the order in which it does.
+The library orders, acknowledges and detects missing messages. It publishes nothing, sends nothing
+again and asks no Store; this module does so. A message is delivered when the library says
+`message_ready`, and in that order.
 """
 
 import time
@@ -19,7 +19,7 @@ from waku.errors import WakuError
 from .library import Library, LibraryEvent, LibraryRefused
 
 MAX_RETRIES: Final = 5
-"""logos-delivery's."""
+"""The value of logos-delivery."""
 HINT_BYTES: Final = 32
 
 Line = dict[str, Any]
@@ -36,7 +36,7 @@ class Unacknowledged:
 
 @dataclass(slots=True)
 class Participant:
-    """One channel over one node; `step` does all that is due."""
+    """One channel over one node. `step` does everything that is due."""
 
     library: Library
     node: WakuClient
@@ -46,9 +46,9 @@ class Participant:
     retry_ms: int
     retrieve_ms: int
     lines: list[Line] = field(default_factory=list)
-    """Events to write."""
+    """The events to write."""
     entries: list[Line] = field(default_factory=list)
-    """What was sent and delivered, in that order: the library has no log."""
+    """The messages that were sent and delivered, in that order, because the library has no log."""
     _contents: dict[str, Message] = field(default_factory=dict)
     """Messages that arrived and were not delivered."""
     _own: dict[str, Unacknowledged] = field(default_factory=dict)
@@ -60,11 +60,10 @@ class Participant:
         await self.node.relay_auto_subscribe([self.content_topic])
 
     async def send(self, content: bytes) -> str:
-        """Publish a message; its id.
+        """Publish a message and return its id.
 
-        Raises:
-            LibraryRefused: it cannot be wrapped.
-            WakuError: the node does not take it; it is sent again all the same.
+        Raises: LibraryRefused: the message cannot be wrapped. WakuError: the node does not accept
+        it. It is sent again in any case.
         """
         message_id = reliable_channel_id(self.sender_id, time.time_ns(), content)
         data = self.library.wrap(content, message_id, self.channel_id)
@@ -74,7 +73,8 @@ class Participant:
         return message_id
 
     async def step(self) -> None:
-        """Take what arrived, handle what the library emitted, and send again what is due."""
+        """Take the messages that arrived, handle the library's events, and send again what is
+        due."""
         for message in await self.node.relay_auto_messages(self.content_topic):
             self._take(message.payload)
         for event in self.library.events():

@@ -7,7 +7,7 @@ from .checker import check
 
 
 def main() -> int:
-    """Print a line for each group and each defect; return the exit status."""
+    """Print a line for each group and each defect, and return the exit status."""
     failed = 0
     for name, group in SOUND.items():
         report = check(group)

@@ -1,4 +1,4 @@
-"""What is checked: groups that keep the rules, and defects that each break a promise."""
+"""The checked models: groups that keep the rules, and defects that each break a promise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,13 +47,13 @@ SOUND: Final[Mapping[str, Group]] = {
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """One rule broken, and the promise that falls with it."""
+    """One broken rule, and the promise that it breaks."""
 
     title: str
     promise: str
     group: Group
     seen_in: str = ""
-    """The implementation that has it."""
+    """The implementation with this defect."""
 
 
 DEFECTS: Final[Mapping[str, Defect]] = {
@@ -134,4 +134,5 @@ DEFECTS: Final[Mapping[str, Defect]] = {
         "the specification's own recommendation",
     ),
 }
-"""By their number: D… as in reports about js-waku, P… planted, S… of the specification itself."""
+"""The defects by number. D… are those of reports about js-waku, P… are planted, and S… are those of
+the specification itself."""

@@ -1,4 +1,5 @@
-"""An explicit-state checker: all that may happen, breadth first, so traces are shortest ones."""
+"""An explicit-state checker. It visits all states breadth first, so its traces are shortest
+ones."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -9,12 +10,12 @@ from typing import Final
 from .group import Action, Group, Step, World
 
 Invariant = Callable[[World, Step], str | None]
-"""Returns what is broken by a step from a world, or None."""
+"""Returns the promise that a step from a world breaks, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A promise that does not hold, and the shortest way there."""
+    """A promise that does not hold, and the shortest way to the state that breaks it."""
 
     promise: str
     detail: str
@@ -31,11 +32,11 @@ class Report:
 
 
 def check(group: Group, *, max_states: int = 1_000_000) -> Report:
-    """Visit all states; stop at the first promise that is broken.
+    """Visit all states and stop at the first broken promise.
 
-    Delivery to all is checked at the end. Under fairness a finite system comes to every
-    state that it can always come to. So the promise holds where from each healed state one is
-    reachable in which all have everything.
+    Delivery to all is checked at the end. Under fairness a finite system reaches every state that
+    it can always reach. So the promise holds if from each healed state a state can be reached in
+    which all have everything.
     """
     seen: dict[World, World | None] = {group.initial(): None}
     queue, transitions = deque(seen), 0
@@ -83,7 +84,7 @@ def _stuck(
 
 
 def trace_to(group: Group, seen: Mapping[World, World | None], world: World) -> tuple[Action, ...]:
-    """The actions that lead to a state, of which `seen` names the one before each."""
+    """Return the actions that lead to a state. `seen` names the action before each state."""
     path = [world]
     while (before := seen[path[-1]]) is not None:
         path.append(before)

@@ -1,4 +1,4 @@
-"""Rules that are broken: each class does one thing otherwise."""
+"""Rules that are broken: each class changes one thing."""
 
 from .group import EVERYTHING
 from .rules import Event, Log, Names, Packet, Participant, Rules, ids, without
@@ -53,7 +53,7 @@ class NeverRollsOver(BelievesFullFilters):
 
 
 class AsksOnce(Rules):
-    """D18: a request that another participant made counts as the own one."""
+    """D18: a request of another participant counts as an own one."""
 
     def packet(self, me: Participant, message_id: str, lamport: int) -> Packet:
         packet = super().packet(me, message_id, lamport)
@@ -105,7 +105,7 @@ class KeepsItsClock(Rules):
 
 
 class LogsSyncs(Rules):
-    """P3. Readers differ by their syncs then; a group may have one at most."""
+    """P3. Readers then differ by their syncs. A group may have at most one."""
 
     def sync(self, me: Participant) -> tuple[Participant, Packet]:
         me, packet = super().sync(me)

@@ -1,9 +1,9 @@
-"""A group over a network that loses, repeats and reorders at will, until it is healed.
+"""A group over a network that loses, repeats and reorders packets at will, until it is healed.
 
-Until then a packet that was sent may arrive at any time, any number of times, or never: so loss,
-delay, duplication and reordering need no separate actions. Of sync messages the newest of each
-participant is in the network. Healing takes away all packets, and from then on a broadcast reaches
-all others at once.
+Until then a packet that was sent may arrive at any time, any number of times, or never. So loss,
+delay, duplication and reordering need no separate actions. Of the sync messages the newest one of
+each participant is in the network. Healing removes all packets. From then on a broadcast reaches
+all other participants at once.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from .rules import Event, Packet, Participant, Rules, ids
 
 Action = tuple[str, ...]
-"""What is done, by or at which participant, and to what."""
+"""An action, its participant, and its object."""
 EVERYTHING: Final = "*"
 """The only member of a filter in which all bits are set."""
 
@@ -23,7 +23,7 @@ class World(NamedTuple):
 
     participants: tuple[Participant, ...]
     content: tuple[Packet, ...] = ()
-    """All that was ever sent, as it is on the wire."""
+    """All messages that were ever sent, in their form on the wire."""
     syncs: tuple[Packet, ...] = ()
     healed: bool = False
 
@@ -36,29 +36,30 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What may happen: the transitions that a checker explores."""
+    """The transitions that a checker explores."""
 
     sends: tuple[tuple[str, int], ...]
-    """The participants, and how many messages each sends."""
+    """The participants, and the number of messages that each sends."""
     rules: Rules = Rules()
     syncs_early: bool = True
     """True if sync messages are sent before healing, too."""
     gives_up: bool = False
     liars: tuple[str, ...] = ()
-    """Strangers whose filters hold what they never received."""
+    """Strangers whose filters hold messages that they never received."""
     lie: str = "plausible"
-    """True if such a filter holds `everything`, or is `plausible`: all ids, and room for more."""
+    """True if such a filter holds `everything`. Otherwise it is `plausible`: it holds all ids and
+    has room for more."""
 
     def initial(self) -> World:
-        """No message was sent yet."""
+        """Return the state in which no message was sent yet."""
         return World(tuple(Participant(name) for name, _ in self.sends))
 
     def steps(self, world: World) -> Iterator[Step]:
-        """All that may happen next."""
+        """Return all possible next states."""
         yield from self._healed(world) if world.healed else self._wild(world)
 
     def is_done(self, world: World) -> bool:
-        """Return True if all have everything, in one order, and wait for nothing."""
+        """Return True if all have everything in one order and wait for nothing."""
         everything = ids(packet.message_id for packet in world.content)
         return all(
             ids(each.ids) == everything and not each.missing and not each.parked

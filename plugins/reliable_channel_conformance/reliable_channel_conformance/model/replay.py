@@ -1,7 +1,8 @@
-"""A trace of the model, done by the core: each step must show the same events and leave the same.
+"""A trace of the model, replayed by the core. Each step must show the same events and leave the
+same state.
 
-The model says in which order things happen, and the core what it does then. Both clocks stand
-still until the group is healed, as a Lamport timestamp of the core is a time, too.
+The model gives the order of the actions, and the core performs them. Both clocks stand still until
+the group is healed, because a Lamport timestamp of the core is also a time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,9 +34,9 @@ LOST_AFTER_MS: Final = 1_000_000_000
 
 
 class CountsSyncs(Rules):
-    """A sync message advances the clock, as LIP 109 has it and the core does.
+    """A sync message advances the clock, as in LIP 109 and in the core.
 
-    Then there are endless states, so explorations go without, and only single traces are compared.
+    The states are then endless, so explorations do without it, and only single traces are compared.
     """
 
     def sync(self, me: Participant) -> tuple[Participant, Packet]:
@@ -45,12 +46,12 @@ class CountsSyncs(Rules):
 
 
 class Divergence(AssertionError):
-    """The core did not do what the model does: after which actions, and how they differ."""
+    """The core differs from the model. The text names the actions and the difference."""
 
 
 @dataclass(slots=True)
 class Done:
-    """One action that the cores did, with the bytes that went out and came in."""
+    """One action of the cores, with the bytes that they sent and received."""
 
     action: Action
     at_ms: int
@@ -61,7 +62,7 @@ class Done:
 
 
 class Player:
-    """The cores of a group, driven by actions of the model."""
+    """The cores of a group, controlled by actions of the model."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -72,10 +73,10 @@ class Player:
         self.done: list[Done] = []
 
     def replay(self, actions: Iterable[Action]) -> World:
-        """Do a trace with the model and the cores side by side; return where the model ends.
+        """Replay a trace with the model and the cores side by side. Return the last state of the
+        model.
 
-        Raises:
-            Divergence: they differ.
+        Raises: Divergence: they differ.
         """
         world, done = self._group.initial(), list[Action]()
         for action in actions:

@@ -1,8 +1,8 @@
-"""SDS and SDS-R of one participant, as small as they can be written.
+"""SDS and SDS-R for one participant, in the shortest form.
 
-Written from LIP 109 and the SDS-R guide; it shares no line with `reliable_channel.sds`. What it
-leaves out: the unit of time, payloads, and how soon something is repeated. A defect is a subclass
-with one method that does otherwise (`defects`).
+It follows LIP 109 and the SDS-R guide, and shares no line with `reliable_channel.sds`. It leaves
+out the unit of time, payloads, and the pauses between repetitions. A defect is a subclass that
+changes one method (`defects`).
 """
 
 from collections.abc import Iterable
@@ -29,33 +29,33 @@ class Packet(NamedTuple):
 
 
 class Participant(NamedTuple):
-    """What one participant knows; a value."""
+    """The knowledge of one participant, as a value."""
 
     name: str
     clock: int = 0
     log: Log = ()
     received: Ids = ()
-    """All that ever arrived or was sent."""
+    """All messages that ever arrived or were sent."""
     parked: tuple[Packet, ...] = ()
     missing: Ids = ()
-    """Known by reference alone."""
+    """The messages known only by reference."""
     lost: Ids = ()
-    """Missing, and no message waits for it any more."""
+    """The missing messages for which no other message waits any more."""
     answers: Ids = ()
-    """What others requested and will be broadcast."""
+    """The messages that others requested and that will be broadcast."""
     unacknowledged: tuple[tuple[str, Names], ...] = ()
-    """Own messages, each with the names whose filters hold it."""
+    """The own messages, each with the names whose filters hold it."""
     asked: Ids = ()
-    """What was requested; only a defect looks at it."""
+    """The requested messages. Only a defect looks at them."""
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The log's ids in its order."""
+        """The ids of the log in its order."""
         return tuple(message_id for _, message_id in self.log)
 
 
 class Event(NamedTuple):
-    """What a step shows the application."""
+    """An event that a step shows the application."""
 
     kind: str
     """`delivered` or `acknowledged`."""
@@ -64,7 +64,7 @@ class Event(NamedTuple):
 
 
 def ids(*groups: Iterable[str]) -> Ids:
-    """The union of some ids."""
+    """Return the union of some ids."""
     return tuple(sorted({each for group in groups for each in group}))
 
 
@@ -74,17 +74,17 @@ def without(all_ids: Ids, *removed: str) -> Ids:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a participant obeys: each step is a function of what it knows and what comes."""
+    """The rules of a participant. Each step is a function of its knowledge and its input."""
 
     history: int = 3
-    """Messages that a message refers to."""
+    """The messages that a message refers to."""
     threshold: int = 2
-    """Filters that acknowledge a message."""
+    """The number of filters that acknowledge a message."""
     capacity: int = 9
-    """Ids that a filter holds before it rolls over."""
+    """The ids that a filter holds before it rolls over."""
 
     def send(self, me: Participant, message_id: str) -> tuple[Participant, Packet]:
-        """LIP 109, Send Message."""
+        """Send a message (LIP 109, Send Message)."""
         lamport = me.clock + 1
         changed = me._replace(
             clock=lamport,
@@ -95,11 +95,11 @@ class Rules:
         return changed, self.packet(me, message_id, lamport)
 
     def sync(self, me: Participant) -> tuple[Participant, Packet]:
-        """LIP 109, Periodic Sync Message; SDS-R, requests ride on it."""
+        """Send a sync message with requests (LIP 109, Periodic Sync Message, and SDS-R)."""
         return me, self.packet(me, f"{me.name}-sync", 0)._replace(is_sync=True)
 
     def receive(self, me: Participant, packet: Packet) -> tuple[Participant, list[Event]]:
-        """LIP 109, Receive Message; SDS-R, When RECEIVING a Message."""
+        """Receive a message (LIP 109, Receive Message, and SDS-R, When RECEIVING a Message)."""
         message_id, events = packet.message_id, list[Event]()
         if packet.sender == me.name or message_id in me.received:
             return me, events
@@ -122,13 +122,14 @@ class Rules:
         return me._replace(parked=(*me.parked, packet)), events
 
     def give_up(self, me: Participant) -> tuple[Participant, list[Event]]:
-        """LIP 109: mark all missing messages as irretrievably lost."""
+        """Mark all missing messages as irretrievably lost (LIP 109)."""
         events = list[Event]()
         me = me._replace(lost=ids(me.lost, me.missing), missing=())
         return self.release(me, events), events
 
     def review(self, me: Participant, packet: Packet, events: list[Event]) -> Participant:
-        """LIP 109, Review ACK Status: a causal history proves, filters are evidence."""
+        """Review the acknowledgements (LIP 109, Review ACK Status). A causal history proves one,
+        and filters are evidence."""
         left = []
         for message_id, seen_by in me.unacknowledged:
             seen_by = self.witnesses(seen_by, packet, message_id)
@@ -139,7 +140,7 @@ class Rules:
         return me._replace(unacknowledged=tuple(left))
 
     def deliver(self, me: Participant, packet: Packet, events: list[Event]) -> Participant:
-        """LIP 109, Deliver Message and Resolve Conflicts."""
+        """Deliver a message (LIP 109, Deliver Message and Resolve Conflicts)."""
         events.append(Event("delivered", me.name, packet.message_id))
         return me._replace(
             clock=max(me.clock, packet.lamport),
@@ -148,7 +149,8 @@ class Rules:
         )
 
     def release(self, me: Participant, events: list[Event]) -> Participant:
-        """LIP 109, Periodic Incoming Buffer Sweep: deliver what became ready, in order."""
+        """Deliver the messages that became ready, in order (LIP 109, Periodic Incoming Buffer
+        Sweep)."""
         while ready := [p for p in me.parked if all(self.is_met(me, each) for each in p.history)]:
             first = min(ready, key=lambda packet: (packet.lamport, packet.message_id))
             me = me._replace(parked=tuple(each for each in me.parked if each != first))
@@ -156,21 +158,22 @@ class Rules:
         return me
 
     def packet(self, me: Participant, message_id: str, lamport: int) -> Packet:
-        """A message with what each carries: history, requests, and a filter without false
-        positives, which rolls over to the newest ids when it is full."""
+        """Return a message with history, requests, and a filter without false positives, which
+        rolls over to the newest ids when it is full."""
         history, held = me.ids[max(0, len(me.log) - self.history) :], me.received
         if len(held) > self.capacity:
             held = ids([each for each in me.ids if each in held][-self.capacity :])
         return Packet(message_id, me.name, lamport, history, held, requests=me.missing)
 
     def is_met(self, me: Participant, message_id: str) -> bool:
-        """Return True if a dependency keeps a message waiting no more."""
+        """Return True if a dependency no longer keeps a message waiting."""
         return message_id in me.lost or message_id in me.ids
 
     def witnesses(self, seen_by: Names, packet: Packet, message_id: str) -> Names:
-        """Those whose filters hold a message, once each."""
+        """Return the names whose filters hold a message, each once."""
         return ids(seen_by, [packet.sender]) if message_id in packet.filter else seen_by
 
     def inserted(self, log: Log, entry: tuple[int, str]) -> Log:
-        """In order of Lamport timestamp, and of message id where timestamps are equal."""
+        """Return messages in order of Lamport timestamp, and of message id where timestamps are
+        equal."""
         return tuple(sorted((*log, entry)))

@@ -1,1 +1,1 @@
-"""Vectors for every implementation, made by this core: values, bytes, and whole scenarios."""
+"""Test vectors for every implementation, made by this core: values, bytes, and whole scenarios."""

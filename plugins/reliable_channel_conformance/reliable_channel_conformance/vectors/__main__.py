@@ -22,7 +22,7 @@ FILES: Final[dict[str, Callable[[], Iterable[dict[str, Any]]]]] = {
 
 
 def text(kind: str) -> str:
-    """A file of vectors: one case a line."""
+    """Return a file of vectors with one case on each line."""
     cases = ",\n".join(json.dumps(case, separators=(",", ":")) for case in FILES[kind]())
     head = f'"format":"reliable-channel-vectors","version":{VERSION},"kind":"{kind}"'
     return f'{{{head},"cases":[\n{cases}\n]}}\n'

@@ -1,4 +1,4 @@
-"""How vectors write bytes, messages and times."""
+"""The notation for bytes, messages and times in vectors."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from reliable_channel.spi import SPEC, HistoryEntry, Message
 
 
 def entry(reference: HistoryEntry) -> dict[str, str | None]:
-    """A reference to a message."""
+    """Return a reference to a message."""
     hint = reference.retrieval_hint
     return {
         "message_id": reference.message_id,
@@ -16,7 +16,8 @@ def entry(reference: HistoryEntry) -> dict[str, str | None]:
 
 
 def fields(message: Message) -> dict[str, Any]:
-    """The fields of a message; the Lamport timestamp is text, as JSON numbers lose precision."""
+    """Return the fields of a message. The Lamport timestamp is text, because JSON numbers lose
+    precision."""
     lamport = message.lamport_timestamp
     return {
         "sender_id": message.sender_id,
@@ -31,7 +32,8 @@ def fields(message: Message) -> dict[str, Any]:
 
 
 def bits(data: bytes) -> dict[str, Any]:
-    """A bloom filter by the bits that are set: bit i is in the 64-bit big-endian word i // 64."""
+    """Return a bloom filter by the bits that are set. Bit i is in the 64-bit big-endian word i //
+    64."""
     found = [
         64 * (at // 8) + 8 * (7 - at % 8) + bit
         for at, byte in enumerate(data)
@@ -44,7 +46,8 @@ def bits(data: bytes) -> dict[str, Any]:
 
 
 def wire(data: bytes) -> dict[str, Any]:
-    """An encoded message: `before` + its filter + `after`, as the filter is 18 kB of little."""
+    """Return an encoded message as `before` + filter + `after`, because the filter is 18 kB with
+    few set bits."""
     held = SPEC.codec.decode(data).bloom_filter
     if not held or len(held) < 64:
         return {"bytes": len(data), "before": data.hex(), "bloom_filter": None, "after": ""}

@@ -1,7 +1,7 @@
-"""Whole scenarios: what participants were given, with times, and what they did, with bytes.
+"""Whole scenarios: the inputs of participants with their times, and their actions with the bytes.
 
-They are traces of the formal model, done by the core: each step is an input of one participant, or
-after healing a broadcast to all others.
+They are traces of the formal model, replayed by the core. Each step is an input of one participant
+or, after healing, a broadcast to all others.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ WALKS: Final = {
 
 
 def traces() -> Iterator[dict[str, Any]]:
-    """The trace of each defect, as it is without the defect, and some random walks."""
+    """Return the trace of each defect, in its form without the defect, and some random walks."""
     for number in TRACED:
         defect = DEFECTS[number]
         broken = check(defect.group).broken
@@ -37,7 +37,7 @@ def traces() -> Iterator[dict[str, Any]]:
 
 
 def walk(group: Group, random: Random, length: int = 40) -> list[Action]:
-    """A random trace that is healed in its second half."""
+    """Return a random trace that is healed in its second half."""
     world, actions = group.initial(), list[Action]()
     for at in range(length):
         steps = [each for each in group.steps(world) if each.action != ("heal",) or at > length / 2]

@@ -34,11 +34,11 @@ from .comparison_plots import plots
 
 QUICK_RECEIVES: Final = 100_000
 FULL_RECEIVES: Final = 3_000_000
-"""Messages given to cores after which a run is stopped: some minutes of one core. A limit of time
-would make figures depend on the machine."""
+"""Number of messages given to cores after which a run is stopped: some minutes of one core. A time
+limit would make figures depend on the machine."""
 FEW: Final = "few"
 WHICH: Final = {FEW: covering, "full": full, "presets": presets, "auto": self_tuning}
-"""What can be compared: the protocols at a few points or at many, the presets, and `auto`."""
+"""Comparisons to choose from: the protocols at a few points or at many, the presets, and `auto`."""
 COLUMNS: Final[Sequence[tuple[str, Callable[[Measures], float | None], str]]] = (
     ("delivered", lambda m: 100 * m.delivery_probability, "{:.4g} %"),
     ("50 %", lambda m: _seconds(m.latency_p50_ms), "{:.2f} s"),
@@ -48,7 +48,7 @@ COLUMNS: Final[Sequence[tuple[str, Callable[[Measures], float | None], str]]] = 
     ("given", lambda m: m.store_bytes / 1000 / max(1, m.messages), "{:,.1f} kB"),
     ("idle", lambda m: m.idle_bytes_per_hour / 1e6, "{:.2f} MB/h"),
 )
-"""What is shown: its name, the value, and how it is written."""
+"""Column of a table: its heading, the value, and its format."""
 EXPLAINED: Final = (
     "50 %, 95 %: latency of the deliveries. A message: sent is what all participants broadcast for "
     "it, asked how often Store was asked, given what Store gave. idle: broadcast in a quiet group."
@@ -66,7 +66,7 @@ def compare(
     stop: threading.Event,
     shown: Callable[[Iterable[ComparedCell], int], Iterator[ComparedCell]],
 ) -> bool:
-    """Run the comparison of `WHICH` and print it; return whether all promises were kept."""
+    """Run the comparison of `WHICH` and print it. Return True if all promises were kept."""
     began = time.monotonic()
     cells = list(WHICH[which](seeds))
     if participants is not None:
@@ -122,7 +122,7 @@ def _absent() -> Iterator[tuple[str, str]]:
 
 
 def tables(figures: Sequence[ComparedCell]) -> Iterator[Table]:
-    """A table for each group and network, as means of the seeds."""
+    """Return a table for each group and network, as means of the seeds."""
     for point in dict.fromkeys(map(_point, figures)):
         scenario, participants, loss = point
         title = f"{scenario}, {participants} participants, {100 * loss:g} % lost"
@@ -145,7 +145,7 @@ def _point(figure: ComparedCell) -> tuple[str, int, float]:
 
 
 def texts(figures: Sequence[ComparedCell]) -> list[str]:
-    """The cells of a table for the runs of one variant."""
+    """Return the cells of a table for the runs of one variant."""
     if any(figure.not_run for figure in figures):
         return ["not run", *["-"] * (len(COLUMNS) - 1)]
     found = ((over_seeds(figures, value), written) for _, value, written in COLUMNS)

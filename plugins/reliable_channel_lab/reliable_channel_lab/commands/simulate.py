@@ -1,4 +1,4 @@
-"""`reliable-channel simulate`: whole groups in virtual time, and what they broke."""
+"""`reliable-channel simulate`: whole groups in virtual time, and their broken promises."""
 
 import json
 import shlex
@@ -108,9 +108,9 @@ def simulate(
         Path | None, typer.Option("--out", help="With --compare: where to write CSV and plots.")
     ] = None,
 ) -> None:
-    """Run groups of real cores over a simulated network that breaks, and check every promise.
+    """Run groups of real cores over a faulty simulated network, and check every promise.
 
-    Ends with `N passed, M failed`; the exit status is 1 where a promise was broken.
+    The last line is `N passed, M failed`. The exit status is 1 if a promise was broken.
     """
     if (full or presets or out_dir is not None) and not comparing:
         raise ValueError("--full, --presets and --out go with --compare")

@@ -1,4 +1,4 @@
-"""`reliable-channel sweep`: seeded simulations by the hundred, and the curves they give."""
+"""`reliable-channel sweep`: hundreds of seeded simulations, and the resulting curves."""
 
 import json
 import shlex
@@ -55,8 +55,8 @@ def sweep(
 ) -> None:
     """Run simulations for each combination of settings, options and seeds, and print their digest.
 
-    May be interrupted, even killed, and started again: it goes on where it was. The digest is the
-    same with any number of processes and any size of batch.
+    You may interrupt or even kill it. Started again, it continues. The digest does not depend on
+    the number of processes or the batch size.
     """
     from ..sweep import digest, execute, local_processes, read_plan
 

@@ -1,6 +1,6 @@
-"""Seeded simulation of whole groups in virtual time: the real core over a network that breaks.
+"""Seeded simulation of whole groups in virtual time: the real core over a faulty network.
 
-One seed decides everything, so that what went wrong once can be seen again.
+One seed decides everything, so that every failure can be repeated.
 """
 
 from .drawing import big_group, draw_scenario

@@ -1,7 +1,7 @@
-"""The application of a simulated participant, which outlives its processes.
+"""Application of a simulated participant, which survives its processes.
 
-It reads events at its own speed, confirms some of them, and sends again under the same key what it
-does not know to be accepted, after a crash say.
+It reads events at its own speed and confirms some of them. If it does not know that a message was
+accepted, for example after a crash, it sends the message again under the same key.
 """
 
 from collections import deque
@@ -18,10 +18,10 @@ from .process import Process
 from .scenario import Habits
 
 AGAIN_MS: Final = 20_000
-"""How long it takes until it sends again what was refused, or what it does not know of."""
+"""Time until it sends a refused or unknown message again."""
 
 RECENT: Final = 5
-"""Messages that it may send again after a crash."""
+"""Number of messages that it may send again after a crash."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class _Draft:
 
 
 class Application:
-    """What it does is drawn from `random`."""
+    """Application whose actions are drawn from `random`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Application:
         self._unread: deque[AnyEvent] = deque()
 
     def started(self, process: Process[Any]) -> None:
-        """A process starts: send again what may be lost."""
+        """Start with a new process: send messages again that may be lost."""
         self._process = process
         for number, draft in self._recent:
             if self._random() < self._habits.repeats:
@@ -66,8 +66,8 @@ class Application:
             process.driver.plan(self._delay_ms(AGAIN_MS), self._submit, number)
 
     def stopped(self, *, remembers: bool) -> None:
-        """The process died: what was not read is lost, unless it is emitted again. Without keys
-        that a state `remembers` what was sent cannot be sent again."""
+        """Note that the process died. Unread events are lost, unless they are emitted again.
+        Without keys in a state that `remembers` them, messages cannot be sent again."""
         self._process = None
         self._unread.clear()
         if not (remembers and self._habits.repeats):
@@ -88,7 +88,7 @@ class Application:
         self._submit(self._written)
 
     def read(self, event: AnyEvent) -> None:
-        """Take an event, and handle it when its turn comes."""
+        """Receive an event, and handle it in its turn."""
         self._unread.append(event)
         if len(self._unread) == 1:
             self._plan(self._habits.reading_ms, self._handle)

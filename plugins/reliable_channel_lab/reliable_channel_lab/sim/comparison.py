@@ -1,7 +1,7 @@
-"""Sync protocols side by side: the variants, their groups, and their networks.
+"""Comparison of sync protocols: the variants, their groups, and their networks.
 
-A cell is one run: a variant in a scenario of a size, at a share of copies that are lost, by a seed.
-It is complete: equal cells give equal figures, on any machine and in any order.
+A cell is one run: a variant in a scenario of a size, at a share of lost copies, with a seed. A cell
+contains everything, so equal cells give equal figures on any machine and in any order.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,39 +22,40 @@ from .trial import Terms, run_trial
 from .world import CHANNEL, MakeCore
 
 WARM_UP_MS: Final = 60_000
-"""All are there for so long before the first message."""
+"""Time before the first message in which all participants are present."""
 MESSAGES: Final = 60
-"""Of a group or of a whole community."""
+"""Number of messages of a group or of a whole community."""
 CONVERSATION: Final = 40
-"""Messages between two."""
+"""Number of messages between two participants."""
 COMMUNITY: Final = (24, 16, 10, 6, 4)
-"""Of each channel of a community."""
+"""Number of members of each channel of a community."""
 LARGE: Final = 100
-"""From this size on the first seed is enough: in thousands of deliveries chance evens out."""
+"""Group size from which one seed is enough, because chance evens out over thousands of
+deliveries."""
 TUNED: Final[Mapping[str, Any]] = PRESETS["small-group"]
-"""SDS for groups that are not large: shorter messages, and everything sooner."""
+"""SDS for groups that are not large: shorter messages and shorter times."""
 TUNED_MVDS: Final[Mapping[str, Any]] = {"retry_interval_ms": 3_000, "max_retry_attempts": 30}
-"""MVDS repeats at intervals that double from here on, up to 64 times this."""
+"""First interval of MVDS repetitions. Intervals double up to 64 times this."""
 
 
 MVDS_LIMIT: Final = "it takes at most 65 participants"
 SVS_LIMIT: Final = "above 100 participants all that read each vector would take hours"
-"""Of simulation: 1 to 2 ms for a vector of some hundred names, at each participant."""
+"""Cost of simulating SVS: 1 to 2 ms for a vector of about a hundred names, at each participant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A sync protocol with its options, with or without Store."""
+    """Sync protocol with its options, with or without Store."""
 
     name: str
     sync: str
     store: bool
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the channel, beside the defaults."""
+    """Options of the channel besides the defaults."""
     max_participants: int | None = None
-    """It is not run with more."""
+    """Maximum number of participants for which it is run."""
     why: str = ""
-    """Not."""
+    """Groups for which it is not run."""
 
 
 VARIANTS: Final = {
@@ -75,11 +76,11 @@ VARIANTS: Final = {
         Variant("auto", "sds", False, {**PRESETS["auto"], "retrieval_strategy": "sds-r-only"}),
     )
 }
-"""`SDS` without SDS-R and without Store is a control: what is lost stays lost, unless its sender
-learns of no participant that has it."""
+"""Control: `SDS` without SDS-R and without Store. A lost message stays lost, unless its sender
+knows no participant that has it."""
 CONTROL: Final = "SDS"
 SELF_TUNING: Final = ("auto", "auto, Store")
-"""The preset `auto`, which the tables of protocols and of presets both have."""
+"""Preset `auto`, which is in the tables of protocols and of presets."""
 PRESET_VARIANTS: Final[Mapping[str, Variant]] = {
     **{
         f"{name}, Store": Variant(f"{name}, Store", "sds", True, values)
@@ -91,34 +92,34 @@ PRESET_VARIANTS: Final[Mapping[str, Variant]] = {
         for name, values in PRESETS.items()
     },
 }
-"""The presets of options, with Store where they use one, and without."""
+"""Presets of options, with Store if they use one, and without."""
 ALL_VARIANTS: Final[Mapping[str, Variant]] = {**VARIANTS, **PRESET_VARIANTS}
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     scenario: str
-    """Of `SCENARIOS`, and a comma and one of `HARDSHIPS` where it has that."""
+    """One of `SCENARIOS`, perhaps with a comma and one of `HARDSHIPS`."""
     participants: int
     loss: float
-    """Share of the copies of a broadcast that do not reach a participant."""
+    """Share of a broadcast's copies that do not reach a participant."""
     variant: str
-    """Of `ALL_VARIANTS`."""
+    """One of the variants in `ALL_VARIANTS`."""
     seed: int
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedCell:
-    """A cell, and what came of it."""
+    """Cell with its result."""
 
     cell: Cell
     measures: Measures | None
     not_run: str = ""
-    """Why there are none."""
+    """Reason why there are no measures."""
 
 
 def covering(seeds: range) -> Iterator[Cell]:
-    """A few points of each scenario: about a minute on two cores."""
+    """Return a few points of each scenario: about a minute on two cores."""
     points = [("1:1", 2, loss) for loss in (0.0, 0.2, 0.4)]
     points += [("group", 10, loss) for loss in (0.0, 0.2, 0.4)]
     points += [("group", 40, 0.2), ("community", 10, 0.2)]
@@ -126,7 +127,7 @@ def covering(seeds: range) -> Iterator[Cell]:
 
 
 def full(seeds: range) -> Iterator[Cell]:
-    """Loss from 0 to 40 % at one size, sizes up to 1,000 at 20 %."""
+    """Return loss from 0 to 40 % at one size, and sizes up to 1,000 at 20 %."""
     losses = (0.0, 0.1, 0.2, 0.3, 0.4)
     points = [("1:1", 2, loss) for loss in losses]
     for scenario in ("group", "community"):
@@ -136,13 +137,13 @@ def full(seeds: range) -> Iterator[Cell]:
 
 
 def presets(seeds: range) -> Iterator[Cell]:
-    """Each preset in groups of three sizes."""
+    """Return each preset in groups of three sizes."""
     points = [("group", 10, 0.02), ("group", 20, 0.2), ("group", 100, 0.2)]
     yield from _cells(points, seeds, PRESET_VARIANTS)
 
 
 def self_tuning(seeds: range) -> Iterator[Cell]:
-    """The preset `auto` alone, at the points that docs/choosing.md has goals for."""
+    """Return only the preset `auto`, at the points for which docs/choosing.md has goals."""
     points = [("1:1", 2, loss) for loss in (0.2, 0.4)]
     points += [("group", 20, loss) for loss in (0.0, 0.2, 0.4)]
     points += [("group", 100, loss) for loss in (0.2, 0.4)]
@@ -183,7 +184,7 @@ def _group(cell: Cell, random: Random) -> list[Scenario]:
 
 
 def channel_size(participants: int, number: int) -> int:
-    """How many of a community's participants are in a channel of it."""
+    """Return how many of a community's participants are in one of its channels."""
     return max(2, participants >> number)
 
 
@@ -226,12 +227,12 @@ def _talk(
 # -- running ---------------------------------------------------------------------------------------
 
 MakeSyncCore = Callable[[str, CoreContext], SyncCore]
-"""Makes a core of a sync protocol by its name."""
+"""Function that makes a core of a sync protocol by name."""
 
 
 def workload(cell: Cell) -> list[Scenario]:
-    """The channels of a cell. Writers and times depend on scenario, size and seed alone, so that
-    they are the same for all variants and at any loss."""
+    """Return the channels of a cell. Writers and times depend only on scenario, size and seed, so
+    they are equal for all variants and any loss."""
     name, _, hardship = cell.scenario.partition(", ")
     random = Random(f"{name} {cell.participants} {cell.seed} workload")
     return [HARDSHIPS[hardship](each) for each in SCENARIOS[name](cell, random)]
@@ -259,7 +260,7 @@ def _terms(variant: Variant, terms: Terms) -> Terms:
 
 
 def maker(variant: Variant, make: MakeSyncCore) -> MakeCore[SyncCore]:
-    """What makes the cores of a variant in a trial."""
+    """Return the function that makes a variant's cores in a trial."""
     options = ChannelOptions(**variant.options)
     if variant.sync == "sds":
         return sds_maker(options.sds_options())

@@ -1,6 +1,6 @@
-"""Faults of disks, added to the scenario of a seed.
+"""Disk faults that are added to the scenario of a seed.
 
-Drawn apart from all else, so that the same seeds without them stay what they are.
+They are drawn separately, so that the same seeds without them do not change.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _LOST_WRITES: Final = (1, 3, 30, 10_000)
 
 
 def draw_disk_faults(seed: int) -> Scenario:
-    """The scenario of a seed, in which disks fail as well."""
+    """Return the scenario of a seed with additional disk faults."""
     scenario, random = draw_scenario(seed), Random(f"{seed} disks")
     busy = {f.who for f in scenario.faults if isinstance(f, Crash | Join | Leave)}
     free = [who for who in range(scenario.participants) if who not in busy]

@@ -1,4 +1,5 @@
-"""Writes the steps of an engine to a simulated disk, as `runtime/state_writer.py` to a file."""
+"""Writer of an engine's steps to a simulated disk, as `runtime/state_writer.py` writes to a
+file."""
 
 from typing import Any
 
@@ -11,8 +12,8 @@ from .durability import Disk
 
 
 class DiskWriter:
-    """One write at a time. It is on the disk in the middle of its time: a process that dies after
-    that finds it again, though nothing of it was let out."""
+    """Writer with one write at a time. The data is on the disk in the middle of the write. A
+    process that dies later finds it again, although none of it was released."""
 
     def __init__(self, driver: SimulatedDriver[Any], disk: Disk) -> None:
         self._driver, self._disk = driver, disk
@@ -21,14 +22,14 @@ class DiskWriter:
         driver.wakes[Wake.WRITE] = self.wake
 
     def wake(self) -> None:
-        """Write what waits: at once where anything waits for it, else a little later."""
+        """Write waiting steps: at once if a task waits for the write, otherwise a little later."""
         unwritten = self._driver.engine.unwritten
         assert unwritten is not None
         if not self._is_writing:
             self._wake_in(0 if unwritten.is_urgent else WRITE_DELAY_MS)
 
     def end(self) -> bool:
-        """The process dies; return whether anything is lost that was let out."""
+        """Note that the process dies. Return True if released data is lost."""
         driver = self._driver
         if self._is_on_disk:
             steps = driver.engine.end_write(driver.now_ms(), tried=True)

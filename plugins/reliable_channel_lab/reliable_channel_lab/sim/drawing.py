@@ -1,7 +1,7 @@
-"""Scenarios drawn from seeds.
+"""Scenarios that are drawn from seeds.
 
-Each seed leaves out most kinds of faults: a run in which everything goes wrong at once finds less
-than many in which two or three things do (Groce and others, Swarm testing, 2012).
+Each seed leaves out most kinds of faults. Many runs with two or three kinds of faults find more
+than one with all (Groce and others, Swarm testing, 2012).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,24 +36,23 @@ HOUR_MS: Final = 3_600_000
 MAX_SEGMENTS: Final = 180
 
 ATTACKS: Final = tuple(each for each in Attack if each is not Attack.FALSE_DIFFERENCE)
-"""All but self-tuning (`self_tuning.py`), so that seeds stay what they are.
-"""
+"""Options that are drawn, except self-tuning (`self_tuning.py`), so that seeds do not change."""
 
 _T = TypeVar("_T")
 
 
 class Draw:
-    """Choices from one seed, for one purpose."""
+    """Random choices from one seed for one purpose."""
 
     def __init__(self, seed: int, purpose: str = "scenario") -> None:
         self._random = Random(f"{seed} {purpose}").random
 
     def below(self, bound: int) -> int:
-        """A whole number from 0 up to `bound`, exclusive."""
+        """Return a whole number from 0 up to `bound`, exclusive."""
         return int(self._random() * bound)
 
     def between(self, least: int, most: int) -> int:
-        """A whole number, both ends inclusive."""
+        """Return a whole number, both ends inclusive."""
         return least + self.below(most - least + 1)
 
     def chance(self, share: float) -> bool:
@@ -71,7 +70,7 @@ class Draw:
 
 
 def draw_scenario(seed: int) -> Scenario:
-    """The scenario of a seed."""
+    """Return the scenario of a seed."""
     draw = Draw(seed)
     participants = draw.one_of((2, 2, 3, 3, 3, 4, 5, 6, 8, 12))
     writes = _writes(draw, participants)
@@ -121,7 +120,7 @@ def draw_scenario(seed: int) -> Scenario:
 
 
 def big_group(seed: int, participants: int, messages: int) -> Scenario:
-    """One large group and mild loss: what a size costs, not what can go wrong."""
+    """Return one large group with mild loss, to measure the cost of the size."""
     draw = Draw(seed)
     writes = tuple(
         Write(number * 2 * SECOND_MS + draw.below(SECOND_MS), draw.below(participants))

@@ -1,4 +1,4 @@
-"""One engine in virtual time: what its tasks share, as those of a channel `runtime/driver.py`."""
+"""Engine in virtual time, with the shared objects of its tasks, as in `runtime/driver.py`."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -42,9 +42,9 @@ def _ignore() -> None:
 
 
 class SimulatedDriver(driver.Driver[Packet], Generic[C]):
-    """Drives an engine in virtual time, and has it watched.
+    """Driver of an engine in virtual time, which reports to a watch.
 
-    Each task sets what wakes it. Of what was planned nothing happens once `is_over`.
+    Each task sets its alarm. Once `is_over` is True, no planned action happens.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         self.world.trace.note(self.world.timeline.now_ms, self.name, what)
 
     def plan(self, in_ms: int, action: Callable[..., None], *arguments: Any) -> None:
-        """Plan an action, for as long as the process lives."""
+        """Plan an action for the lifetime of the process."""
         timeline = self.world.timeline
         timeline.at(timeline.now_ms + in_ms, self._act, action, arguments)
 
     def take(self, arrived: Packet, *, from_store: bool = False) -> Arrival:
-        """Take a message from the network or from Store; one that was handled is skipped."""
+        """Receive a message of the network or of Store. A handled message is skipped."""
         if self.engine.was_handled(arrived.message_hash):
             self.engine.counters.repeated += 1
             return REPEATED
@@ -105,12 +105,12 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
     # -- steps -------------------------------------------------------------------------------------
 
     def end(self, step: Step, now_ms: int) -> None:
-        """End a step, and have the watch look at the core."""
+        """End a step, and let the watch check the core."""
         super().end(step, now_ms)
         self.watch.stepped(self.core, self.now_ms(), self._waits_for_transport)
 
     def release(self, steps: Iterable[Step], now_ms: int) -> None:
-        """Let out steps that are on disk, which the watch learns before."""
+        """Release steps that are on disk, after reporting them to the watch."""
         unwritten = self.engine.unwritten
         ended = 0 if unwritten is None else unwritten.ended
         while self._notes and self._notes[0][0] <= ended:
@@ -119,7 +119,7 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         super().release(steps, now_ms)
 
     def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
-        """Show an event; where the process died before, have it noted alone that it is on disk."""
+        """Show an event. If the process died before, only note that it is on disk."""
         if self.journal is not None and not self.is_over:
             self.journal.emitted(event, now_ms)
         line = self.watch.emitted(self.core, event)
@@ -134,11 +134,11 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         self.wakes.get(wake, _ignore)()
 
     def note_sent(self, payload: bytes, accepted: Accepted) -> None:
-        """Report it to the watch."""
+        """Report an event to the watch."""
         self.watch.sent(self.core, payload, accepted)
 
     def note_confirmed(self, event: AnyEvent) -> None:
-        """Report it to the watch once it is on disk."""
+        """Report an event to the watch once it is on disk."""
         self.when_on_disk(self.watch.confirmed, event)
 
     def note_received(
@@ -151,7 +151,7 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         self.when_on_disk(self.watch.took, data, arrival)
 
     def when_on_disk(self, note: Callable[..., None], *arguments: Any) -> None:
-        """Have the watch learn of the present step once it is on disk."""
+        """Report the present step to the watch once it is on disk."""
         if (unwritten := self.engine.unwritten) is None:
             note(*arguments)
         else:
@@ -168,7 +168,7 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         self.wake(Wake.WRITE)
 
     def written(self, steps: Iterable[Step]) -> None:
-        """A write is over, and these steps are due."""
+        """Release the due steps of a finished write."""
         assert self.engine.unwritten is not None
         self.release(steps, self.now_ms())
         ended = self.engine.unwritten.ended
@@ -187,8 +187,8 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         return bool(engine.unwritten) or self.has_in_hand(message_id) or message_id in engine.outbox
 
     def ring_at(self, due_ms: int, now_ms: int) -> None:
-        """See that the deadline is not missed. One that moves back, as that of the next sync does
-        with each message, is noticed when the earlier one rings."""
+        """Keep the deadline. If it moves back, as the next sync does with each message, the earlier
+        alarm notices it."""
         timeline = self.world.timeline
         at_ms = timeline.now_ms + max(0, due_ms - now_ms)
         if self._rings_at_ms is None or at_ms < self._rings_at_ms:

@@ -1,6 +1,6 @@
-"""The disk of a simulated participant: a transaction is there as a whole or not at all.
+"""Disk of a simulated participant: a transaction is stored completely or not at all.
 
-It fails as disks do (`Damage`, `DiskFull`), and says so as a state file does: it counts its
+It fails as disks do (`Damage`, `DiskFull`), and reports it as a state file does. It counts its
 transactions in a place that no damage reaches (`state/continuity.py`).
 """
 
@@ -19,7 +19,7 @@ from .scenario import Damage
 
 
 class Disk:
-    """Outlives the process. What was not committed when that dies never happened."""
+    """Disk that survives the process. Uncommitted data is lost when the process dies."""
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
@@ -33,7 +33,7 @@ class Disk:
         self._is_damaged = False
 
     def open(self) -> Saved:
-        """What a process finds when it starts.
+        """Return the state that a process finds when it starts.
 
         Raises:
             StateCorrupt: it is damaged; the next call starts over with an empty one.
@@ -48,11 +48,11 @@ class Disk:
         return saved
 
     def archive(self) -> Archive:
-        """The log that is on it."""
+        """Return the log on the disk."""
         return self._store.archive()
 
     def commit(self, changes: Changes) -> None:
-        """Write all of it.
+        """Write all changes to the disk.
 
         Raises:
             StateUnavailable: there is no room; nothing was written.
@@ -64,7 +64,7 @@ class Disk:
         self._confirmed += 1
 
     def damage(self, damage: Damage, writes: int) -> None:
-        """Let something happen to it while no process has it open."""
+        """Damage the disk while no process has it open."""
         self._is_damaged = damage is Damage.UNREADABLE
         if damage is Damage.LOST_WRITES and self._written:
             self._written = self._written[:-writes]

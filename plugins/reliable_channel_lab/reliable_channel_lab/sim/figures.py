@@ -1,4 +1,4 @@
-"""Figures of a comparison as rows, written and read as CSV, and what seeds have in common."""
+"""Figures of a comparison as CSV rows, and their means over seeds."""
 
 import csv
 import json
@@ -14,13 +14,13 @@ _CELL: Final = {"participants": int, "loss": float, "seed": int}
 
 
 def row(figure: ComparedCell) -> dict[str, Any]:
-    """A flat record: the cell, why it was not run, its measures."""
+    """Return a flat record: the cell, the reason if it was not run, and its measures."""
     measures = figure.measures.row() if figure.measures is not None else {}
     return {**asdict(figure.cell), "not_run": figure.not_run, **measures}
 
 
 def to_csv(figures: Iterable[ComparedCell]) -> str:
-    """A table with a line for each cell."""
+    """Return a CSV table with a line for each cell."""
     rows = [row(figure) for figure in figures]
     columns = max(rows, key=len, default={})
     written = StringIO()
@@ -35,7 +35,7 @@ def to_json_line(figure: ComparedCell) -> str:
 
 
 def from_csv(text: str) -> Iterator[ComparedCell]:
-    """What `to_csv` wrote.
+    """Read a table of `to_csv`.
 
     Raises:
         ValueError: it is something else.
@@ -56,7 +56,7 @@ def from_csv(text: str) -> Iterator[ComparedCell]:
 def over_seeds(
     figures: Iterable[ComparedCell], value: Callable[[Measures], float | None]
 ) -> tuple[float, float, float] | None:
-    """Mean, least and most of a value; None where no run has it."""
+    """Return mean, smallest and largest of a value, or None if no run has it."""
     values = [v for f in figures if f.measures is not None and (v := value(f.measures)) is not None]
     return (sum(values) / len(values), min(values), max(values)) if values else None
 

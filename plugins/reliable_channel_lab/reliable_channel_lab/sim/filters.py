@@ -1,4 +1,4 @@
-"""Judges the bloom filter of one participant: it rolls, and has the newest ids."""
+"""Judge of one participant's bloom filter: it rolls, and contains the newest ids."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -11,14 +11,14 @@ from reliable_channel.sds.bloom import BloomParameters, contains, set_bits
 from .ledger import Fail
 
 INSERTED: Final = 5_000
-"""Ids that are remembered of a filter: as many as it may hold while its messages are on their
-way."""
+"""Number of ids that are remembered for a filter, as many as it may contain while its messages are
+on their way."""
 RECENT: Final = 8
-"""Newest ids that each filter is looked through for."""
+"""Number of newest ids that each filter is checked for."""
 
 
 class FilterJudge:
-    """What went into a filter, and what may be in it."""
+    """Ids that were added to a filter, and ids that may be in it."""
 
     def __init__(self, parameters: BloomParameters, fail: Fail) -> None:
         self._parameters, self._fail = parameters, fail
@@ -32,19 +32,19 @@ class FilterJudge:
         the filter of before, in which other ids are the newest."""
 
     def restarted(self, log: Sequence[str], parked: Iterable[str]) -> None:
-        """The filter is made anew, of what is on disk."""
+        """Note that the filter is made anew from the disk."""
         self.inserted.extend(log)
         self.inserted.extend(parked)
         self._made_before = frozenset(log)
 
     def came_in_bundle(self, message_id: str) -> None:
-        """The core took a message of a bundle, now or some steps ago."""
+        """Note that the core received a message of a bundle, now or some steps ago."""
         self.inserted.append(message_id)
         self._bundled.add(message_id)
 
     def holds_by_chance(self, message_id: str) -> bool:
-        """Return True if a filter of as many ids as its capacity, inserted here one after another,
-        holds an id that was not among them: what a bloom filter may do."""
+        """Return True if a full filter, filled with ids one after another, would contain an id that
+        was not added. A bloom filter may do that."""
         layout, size = self._parameters.layout, self._parameters.capacity
         wanted, inserted = set(layout.probes(message_id)), list(self.inserted)
         probes = [layout.probes(inserted_id) for inserted_id in inserted]
@@ -54,7 +54,7 @@ class FilterJudge:
         )
 
     def check(self, message: Message) -> None:
-        """Look through the filter of an own message."""
+        """Check the filter of an own message."""
         layout, words = self._parameters.layout, message.bloom_filter or b""
         most = self._parameters.capacity * self._parameters.hash_count
         bits = set_bits(words)

@@ -1,9 +1,9 @@
-"""The floor under the curves of the comparison: an SDS channel that knew all losses in advance.
+"""Lower bound of the comparison's curves: an SDS channel that knows all losses in advance.
 
-Losses are independent, and a copy takes as long as `Conditions` say. For latency, all copies that
-are needed go out at once. For bytes they go out one after the other until all have the message, and
-one acknowledgement is heard. No channel does both, nor knows what was lost; and a protocol without
-references in its messages, such as MVDS between two, can be below the floor of bytes.
+Losses are independent, and a copy takes as long as `Conditions` say. For latency, all needed copies
+are sent at once. For bytes they are sent one after the other until all participants have the
+message, plus one acknowledgement. No channel does both, nor knows losses in advance. A protocol
+without references, such as MVDS between two, can need fewer bytes.
 """
 
 from dataclasses import dataclass
@@ -24,15 +24,16 @@ _NEGLIGIBLE: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """What a message takes at least."""
+    """Minimum cost of a message."""
 
     latency_p95_ms: float
     bytes_per_message: float
-    """Copies of a message with two references, and one acknowledgement that is heard."""
+    """Bytes of a message with two references, and of one acknowledgement."""
 
 
 def floor_of(cell: Cell) -> Floor:
-    """The floor of a cell's group and network; of a community, the mean of its messages."""
+    """Return the bound for a cell's group and network. For a community, return the mean over its
+    messages."""
     others = [cell.participants - 1] * len(COMMUNITY)
     if cell.scenario == "community":
         others = [channel_size(cell.participants, number) - 1 for number in range(len(COMMUNITY))]
@@ -47,8 +48,8 @@ def floor_of(cell: Cell) -> Floor:
 
 
 def latency_ms(loss: float, share: float = SHARE) -> float:
-    """When a share of the participants has a message that is sent as often as that takes, all
-    copies at once: the first of them that comes counts."""
+    """Return the time at which a share of the participants has a message. All necessary copies are
+    sent at once, and the first that arrives counts."""
     latency = Conditions().latency
     copies = max(1, ceil(log(1 - share) / log(loss))) if loss > 0 else 1
     # Each copy comes within a part u of the latest time with probability (1 - loss) * u.
@@ -57,7 +58,7 @@ def latency_ms(loss: float, share: float = SHARE) -> float:
 
 
 def expected_copies(others: int, loss: float) -> float:
-    """How often a message goes out, in the mean, until all others have it."""
+    """Return the mean number of sendings of a message until all others have it."""
     copies, still_missing = 0.0, 1.0
     lost = 1.0
     while still_missing > _NEGLIGIBLE:

@@ -1,6 +1,6 @@
-"""What a whole group suffers in a comparison, added to the scenario of a cell.
+"""Hardships of a whole group in a comparison, added to the scenario of a cell.
 
-The messages and the fates of their copies stay those of the cell without it.
+The messages and the fates of their copies do not change.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,16 +16,17 @@ DEAF_MS: Final = 3_000
 
 
 def wrong_clocks(scenario: Scenario) -> Scenario:
-    """A third of the clocks are ten minutes fast, a third ten minutes slow."""
+    """Set a third of the clocks ten minutes fast, and a third ten minutes slow."""
     by_ms = (WRONG_BY_MS, -WRONG_BY_MS, 0)
     jumps = (ClockJump(0, n, by_ms[n % 3]) for n in range(scenario.participants) if by_ms[n % 3])
     return replace(scenario, faults=(*scenario.faults, *jumps))
 
 
 def bursts(scenario: Scenario) -> Scenario:
-    """Each participant hears nothing for 3 s of every 15 s, until a while after the last message.
+    """Make each participant deaf for 3 s of every 15 s, until some time after the last message.
 
-    What was sent before and arrives then is heard: latency is below a tenth of it.
+    A message that was sent before and arrives then is received, because latency is below a tenth of
+    it.
     """
     ends_ms = scenario.writes[-1].at_ms + DEAF_EVERY_MS
     random = Random(f"{scenario.seed} bursts")
@@ -45,4 +46,4 @@ HARDSHIPS: Final[Mapping[str, Callable[[Scenario], Scenario]]] = {
     "wrong clocks": wrong_clocks,
     "bursts": bursts,
 }
-"""By what follows the name of a scenario and a comma; empty for none."""
+"""Hardships by the text after the comma in a scenario's name. Empty for no hardship."""

@@ -1,4 +1,4 @@
-"""A dishonest participant with the key of the channel."""
+"""Dishonest participant with the key of the channel."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -17,12 +17,13 @@ from .scenario import Attack
 from .timeline import Timeline
 
 HEARD: Final = 500
-"""Packets that are remembered, for use against their senders."""
+"""Number of packets that it remembers, to use them against their senders."""
 HOUR_MS: Final = 3_600_000
 
 
 class Attacker:
-    """Hears all that the network carries, and says what no honest participant says."""
+    """Participant that receives everything on the network, and sends what no honest participant
+    sends."""
 
     def __init__(
         self,

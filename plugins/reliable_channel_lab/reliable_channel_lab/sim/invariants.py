@@ -1,8 +1,7 @@
-"""The promises of the core, checked after every step at every participant.
+"""Promises of the core, checked after every step at every participant.
 
-Each check costs about as much as what changed, so that it can run after each of millions of steps.
-What is said here is said once more and independently: nothing is asked of the core that the core
-itself would have worked out with the code under test.
+A check costs about as much as the change, so it can run after each of millions of steps. The checks
+are written independently and never ask the core for results of the tested code.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,20 +39,21 @@ from .world import Observer
 
 BROADCASTS: Final = 60
 BROADCASTS_PER_MINUTE: Final = 30
-"""What one participant broadcasts at most: for each message there is, and a minute."""
+"""Maximum number of broadcasts of one participant: for each existing message, and for each
+minute."""
 _NEW: Final = (Outcome.DELIVERED, Outcome.PARKED)
 
 
 def spec_t_req(participant_id: str, message_id: str, now_ms: int, options: RepairOptions) -> int:
-    """T_req as the SDS-R guide has it, §1, written down a second time."""
+    """Return T_req of the SDS-R guide, §1, implemented a second time."""
     digest = sha256((participant_id + message_id).encode()).digest()
     span = options.t_max_ms - options.t_min_ms
     return now_ms + options.t_min_ms + int.from_bytes(digest[:8]) % max(1, span)
 
 
 class Watch(Observer[SdsProtocol]):
-    """Looks at one participant, through its restarts; the engine's part of its promises have
-    separate judges."""
+    """Check of one participant across its restarts. The promises of the engine have separate
+    judges."""
 
     reads_log = True
 
@@ -117,7 +117,7 @@ class Watch(Observer[SdsProtocol]):
     # -- what happens ------------------------------------------------------------------------------
 
     def started(self, core: SdsProtocol) -> None:
-        """A process starts, with nothing."""
+        """Begin with a process without any state."""
         self._forget()
         self._ledger.forget_holder(self.number)
         self._limits = BufferLimits(core, self._ledger.reached.full, self._violated)
@@ -128,7 +128,8 @@ class Watch(Observer[SdsProtocol]):
         self._payloads.forget_requests_of(self.name)
 
     def restarted(self, core: SdsProtocol) -> None:
-        """A process starts from what is on disk: all that was let out before, and nothing else."""
+        """Begin with a process that starts from the disk: everything that was released before, and
+        nothing else."""
         self._ledger.reached.add("participant: restarted")
         self._redelivery.restarted()
         self._results.restarted(core.outgoing_buffer.entries.keys())
@@ -150,8 +151,8 @@ class Watch(Observer[SdsProtocol]):
         self.check_log(core)
 
     def rolled_back(self, core: SdsProtocol) -> None:
-        """A process starts from an older state. What it let out since counts as never known: it may
-        be delivered again. What is in the state is what it was."""
+        """Begin with a process that starts from an older state. Later released messages count as
+        unknown, so they may be delivered again. The content of the state must be unchanged."""
         self._ledger.reached.add("participant: rolled_back")
         entries = list(core.log)
         self._forget()
@@ -178,11 +179,11 @@ class Watch(Observer[SdsProtocol]):
         self._go_on(core)
 
     def repeated(self) -> None:
-        """What is not confirmed should have been emitted again."""
+        """Check that unconfirmed events were emitted again."""
         self._redelivery.repeated()
 
     def lost_disk(self) -> None:
-        """What it had on disk cannot be read."""
+        """Note that the state on disk is unreadable."""
         self._spending.forget()
 
     def left(self) -> None:
@@ -190,17 +191,17 @@ class Watch(Observer[SdsProtocol]):
         self._ledger.forget_holder(self.number)
 
     def sent(self, core: SdsProtocol, payload: bytes, accepted: Accepted) -> None:
-        """The engine took a message to send."""
+        """Note that the engine accepted a message to send."""
         self._results.sent(accepted)
         self._unaccepted[accepted.message_ids[0]] = payload
         self._filter.inserted.extend(accepted.message_ids)
 
     def answered(self, accepted: Accepted) -> None:
-        """The application learns that its message is accepted."""
+        """Note that the application learned that its message is accepted."""
         self._results.answered(accepted)
 
     def confirmed(self, event: AnyEvent) -> None:
-        """That the application has confirmed an event is on disk."""
+        """Note that a confirmation of the application is on disk."""
         self._redelivery.confirmed(event)
         self._arrivals.confirmed(event)
 
@@ -223,7 +224,7 @@ class Watch(Observer[SdsProtocol]):
     def published(
         self, core: SdsProtocol, outgoing: Outgoing, message_hash: bytes, now_ms: int
     ) -> None:
-        """A message goes out: what it says of itself must be true."""
+        """Check a sent message: its contents must be true."""
         self._results.published(outgoing, message_hash)
         self._spending.published(outgoing, now_ms)
         message = self._profile.codec.decode(outgoing.data)
@@ -247,7 +248,7 @@ class Watch(Observer[SdsProtocol]):
         self._check_broadcasts(outgoing)
 
     def received(self, core: SdsProtocol, data: bytes, arrival: Arrival) -> None:
-        """The core took what arrived."""
+        """Note that the core received a message."""
         self.steps += 1
         self._ledger.reached.arrival(arrival)
         if arrival.outcome is Outcome.REJECTED:
@@ -264,7 +265,7 @@ class Watch(Observer[SdsProtocol]):
                     self._violated("a proof of receipt is believed", message_id, detail)
 
     def took(self, data: bytes, arrival: Arrival) -> None:
-        """What the core took outlives a crash from now on, if anything does."""
+        """Note that received messages now survive a crash."""
         if arrival.outcome in _NEW:
             self._took(self._profile.codec.decode(data))
 
@@ -297,7 +298,7 @@ class Watch(Observer[SdsProtocol]):
                     self._took(message)
 
     def emitted(self, core: SdsProtocol, event: AnyEvent | Logged) -> str | None:
-        """An event is emitted; return what is worth a line in the trace."""
+        """Check an emitted event. Return a text for the trace."""
         self._ledger.reached.event(event)
         if isinstance(event, MessageReconciled):
             # Each time, as the core does: one that made room while parked comes again.
@@ -343,8 +344,7 @@ class Watch(Observer[SdsProtocol]):
         now_ms: int,
         is_waiting: Callable[[str], bool],
     ) -> None:
-        """A step is over; `is_waiting` says of an own message whether it waits for the
-        transport."""
+        """Check the end of a step. `is_waiting` tells if an own message waits for the transport."""
         self._arrivals.stepped()
         clock_ms = core.clock.value
         if clock_ms < self._clock_ms or clock_ms < self._newest_ms:
@@ -455,7 +455,7 @@ class Watch(Observer[SdsProtocol]):
     # -- now and then ------------------------------------------------------------------------------
 
     def check_log(self, core: SdsProtocol) -> None:
-        """The log is what the events said, in order."""
+        """Check that the log equals the emitted events, in order."""
         entries = list(core.log)
         if [entry.message_id for entry in entries] != self.window:
             detail = f"{len(entries)} entries, {len(self.window)} in the window"
@@ -472,15 +472,15 @@ class Watch(Observer[SdsProtocol]):
                 )
 
     def check_segments(self, is_waiting: bool) -> None:
-        """Of payloads are kept those that are half there, and not for too long."""
+        """Check that only incomplete payloads are kept, and not for too long."""
         self._arrivals.check(self._ledger.now_ms(), is_waiting=is_waiting)
 
     def check_settled(self) -> None:
-        """Nothing is open any more."""
+        """Check that nothing is pending any more."""
         self._results.check_end()
 
     def acknowledged(self) -> list[str]:
-        """The own messages that count as received."""
+        """Return the own messages that count as received."""
         return self._results.acknowledged()
 
     def _require(self, holds: bool, invariant: str, message_id: str, detail: str) -> None:
@@ -492,6 +492,6 @@ class Watch(Observer[SdsProtocol]):
 
 
 class Watched(Participant[SdsProtocol]):
-    """A participant that is looked at."""
+    """Participant that is checked."""
 
     watch: Watch

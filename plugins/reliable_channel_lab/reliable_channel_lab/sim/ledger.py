@@ -1,5 +1,5 @@
-"""The truth about a simulated group, independent of its participants: which messages there are,
-what each refers to, and which participants received it."""
+"""Truth about a simulated group, independent of its participants: its messages, their references,
+and the participants that received them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from reliable_channel.sds import Message
 from .sometimes import Reached
 
 Fail = Callable[[str, str, str], NoReturn]
-"""Report a broken promise: its name, the message, and what happened."""
+"""Function that reports a broken promise: its name, the message, and the event."""
 
 
 class InvariantViolated(Exception):
@@ -32,7 +32,7 @@ class InvariantViolated(Exception):
 
 @dataclass(slots=True)
 class Record:
-    """One message, as it was first on the wire."""
+    """Message as it was first on the wire."""
 
     message_id: str
     sender_id: str
@@ -40,17 +40,17 @@ class Record:
     content: bytes
     dependencies: frozenset[str]
     token: int
-    """Half-random; the tokens of a set of messages, XORed, identify the set."""
+    """Random token. The XOR of the tokens of some messages identifies the set."""
     holders: int = 0
-    """A bit for each participant beside the sender that has received it and not lost it since."""
+    """Bits of the participants besides the sender that have received it and not lost it since."""
     sender_knew: int | None = None
-    """What its sender knew when it made it (`Watch.knowledge`)."""
+    """Messages that its sender knew when it made it (`Watch.knowledge`)."""
     received: bool = False
-    """True if anybody beside the sender ever had it."""
+    """True if a participant besides the sender ever had it."""
 
 
 class Ledger:
-    """All messages there ever were, by id and content: a forged id makes another one."""
+    """All messages of the group, by id and content. A forged id makes another message."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.now_ms = now_ms
@@ -65,7 +65,7 @@ class Ledger:
         return iter(self._records.values())
 
     def enter(self, message: Message) -> Record | None:
-        """Note a message that is on the wire; None for what is no message of an application."""
+        """Note a message on the wire. Return None for a message without application content."""
         content = message.content
         if not content or message.lamport_timestamp is None:
             return None
@@ -83,10 +83,10 @@ class Ledger:
         return record
 
     def get(self, message_id: str, content: bytes) -> Record | None:
-        """The record of a message, or None."""
+        """Return the record of a message, or None."""
         return self._records.get((message_id, content))
 
     def forget_holder(self, number: int) -> None:
-        """A participant lost all it had."""
+        """Note that a participant lost its whole state."""
         for record in self._records.values():
             record.holders &= ~(1 << number)

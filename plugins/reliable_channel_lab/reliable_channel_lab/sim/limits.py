@@ -1,4 +1,4 @@
-"""Judges the buffers of one core: each keeps its limit."""
+"""Judge of one core's buffers: each keeps its limit."""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,7 +11,7 @@ KEPT: Final = "buffers keep their limits"
 
 
 class BufferLimits:
-    """The buffers of a core, and how much each may have; `full` is called with those that are."""
+    """Buffers of a core, with their limits. `full` is called with full ones."""
 
     def __init__(self, core: SdsProtocol, full: Callable[[str], None], fail: Fail) -> None:
         self._core, self._full, self._fail = core, full, fail
@@ -30,7 +30,7 @@ class BufferLimits:
         )
 
     def check(self) -> None:
-        """Count what is in each, which costs nothing."""
+        """Check the number of entries in each buffer, at no cost."""
         for name, held, limit in self._gauges:
             if (count := len(held)) < limit:
                 continue
@@ -40,7 +40,7 @@ class BufferLimits:
                 self._fail(KEPT, "", f"{name} holds {count} > {limit}")
 
     def check_sizes(self) -> None:
-        """Add up what they have in bytes."""
+        """Check the size of the buffers in bytes."""
         core, limits = self._core, self._core.options.limits
         cached, most = core.statistics().repair_cache_bytes, core.options.repair.cache_bytes
         if cached > most:

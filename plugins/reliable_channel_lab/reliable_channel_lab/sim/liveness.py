@@ -1,7 +1,7 @@
-"""The liveness mode: a majority heals, all else stays broken, and the majority must go on.
+"""Liveness mode: only a majority heals, and it must make progress.
 
-In the ordinary mode all is well in the end, so that it never sees a group that waits for what does
-not come back. Here a minority stays cut off, in one direction or both, and Store may stay away.
+In the ordinary mode all faults end, so it never shows a group that waits for something lost. Here a
+minority stays cut off, in one direction or both, and Store may stay away.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,17 +29,18 @@ from .timeline import Timeline
 PROGRESS: Final = "a majority that is healed makes progress"
 LEAST_PARTICIPANTS: Final = 3
 ROUNDS: Final = 3
-"""So many messages each participant writes after healing, those outside the majority as well."""
+"""Number of messages that each participant writes after healing, including those outside the
+majority."""
 PAUSE_MS: Final = 5_000
-"""Between two of them."""
+"""Pause between two of these messages."""
 LOOK_EVERY_MS: Final = 5_000
 
 
 def draw_liveness(seed: int) -> Scenario:
-    """The scenario of a seed, of which only a majority heals.
+    """Return the scenario of a seed in which only a majority heals.
 
-    Drawn apart from all else, so that the same seed without it stays what it is. Messages refer to
-    all before them: with fewer references equal logs are not promised.
+    It is drawn separately, so that the same seed without it does not change. Messages refer to all
+    earlier ones, because with fewer references equal logs are not promised.
     """
     scenario, random = draw_scenario(seed), Random(f"{seed} liveness")
     count = max(LEAST_PARTICIPANTS, scenario.participants)
@@ -71,7 +72,7 @@ def _lasting(at_ms: int, outside: tuple[int, ...], random: Random) -> Iterator[F
 
 
 class Majority:
-    """The participants that are healed, and what is demanded of them."""
+    """Healed participants, and the demands on them."""
 
     def __init__(
         self,
@@ -85,9 +86,10 @@ class Majority:
         self._members = [participants[number] for number in scenario.majority]
 
     def demand_progress(self, check: Callable[[], None]) -> int:
-        """Have messages written, and wait until all members have what one of them has.
+        """Let participants write messages, and wait until all members have the messages of each
+        other.
 
-        `check` compares whole logs. Returns how long it took, in milliseconds.
+        `check` compares whole logs. Return the duration (ms).
 
         Raises:
             InvariantViolated: it took longer than it may.

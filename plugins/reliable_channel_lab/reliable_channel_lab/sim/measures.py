@@ -1,7 +1,7 @@
-"""What a run cost and how well it went, as flat records of numbers: what `metering.py` saw.
+"""Costs and quality of a run, as flat records of numbers from `metering.py`.
 
-Times are virtual milliseconds, bytes those of the payloads of Waku messages. A broadcast counts
-once, at its sender, however often the network below carries it on.
+Times are virtual milliseconds, and bytes those of the payloads of Waku messages. A broadcast counts
+once, at its sender, however often the network passes it on.
 """
 
 from collections.abc import Sequence
@@ -13,18 +13,17 @@ from reliable_channel.sds.events import OutgoingKind
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """The figures of one run; percentiles are by nearest rank, None where there is nothing to
-    rank."""
+    """Figures of one run. Percentiles use the nearest rank, and are None without values."""
 
     messages: int
-    """Accepted from applications."""
+    """Messages that applications sent."""
     due: int
-    """Deliveries that are promised: each message to each other participant of its channel."""
+    """Promised deliveries: each message to each other participant of its channel."""
     delivered: int
     repeated: int
-    """Deliveries of what had been delivered before; 0 is promised."""
+    """Repeated deliveries of the same message (0 is promised)."""
     different_logs: int
-    """Participants whose log differs from the first one's of their channel, at the end."""
+    """Participants whose log differs from that of their channel's first participant, at the end."""
     lost: int
     """Number of messages that were emitted as lost."""
     rejected: int
@@ -33,23 +32,22 @@ class Measures:
     acknowledged: int
 
     latency_mean_ms: float | None
-    """From `send` to the delivery to an application, of each delivery."""
+    """Times from `send` to the delivery to an application."""
     latency_p50_ms: int | None
     latency_p95_ms: int | None
     latency_p99_ms: int | None
     latency_max_ms: int | None
     noticed: int
-    """Times that a participant learned that there is a message which it lacks."""
+    """Number of times that a participant learned of a missing message."""
     notice_p50_ms: int | None
-    """From `send` to that."""
+    """Times from `send` to that moment."""
     notice_p95_ms: int | None
     acknowledgement_p50_ms: int | None
-    """From `send` to when its sender knows of a participant that has it."""
+    """Times from `send` until the sender knows a participant that has the message."""
     acknowledgement_p95_ms: int | None
 
     busy_ms: int
-    """From the first message until all participants had all messages and none waited for
-    anything."""
+    """Time from the first message until all participants had all messages and none waited."""
     content_messages: int
     """Broadcasts of this kind while the group was busy (`OutgoingKind`)."""
     content_bytes: int
@@ -62,22 +60,22 @@ class Measures:
     sync_messages: int
     sync_bytes: int
     joining_messages: int
-    """All broadcasts before."""
+    """Broadcasts before the first message."""
     joining_bytes: int
     idle_ms: int
     idle_messages: int
-    """All broadcasts after."""
+    """Broadcasts after the busy time."""
     idle_bytes: int
 
     store_by_hash: int
-    """Requests to Store for messages by their hashes, from the first message on."""
+    """Store queries for messages by hash, from the first message on."""
     store_by_time: int
-    """Requests for all messages of a span."""
+    """Store queries for all messages of a time span."""
     store_messages: int
-    """Messages that Store gave."""
+    """Messages that Store returned."""
     store_bytes: int
     receives: int
-    """Messages given to cores: what a run costs to simulate."""
+    """Messages given to cores, which is the cost of simulating the run."""
 
     @property
     def delivery_probability(self) -> float:
@@ -86,7 +84,7 @@ class Measures:
 
     @property
     def wire_bytes(self) -> int:
-        """Broadcast while the group was busy, of all kinds."""
+        """Broadcasts of all kinds while the group was busy."""
         return sum(getattr(self, f"{kind.value}_bytes") for kind in KINDS)
 
     @property
@@ -95,7 +93,7 @@ class Measures:
 
     @property
     def bytes_per_message(self) -> float:
-        """Broadcasts for a message that all participants got."""
+        """Bytes of broadcasts for each message that all participants received."""
         return self.wire_bytes / max(1.0, self.messages * self.delivery_probability)
 
     @property
@@ -104,22 +102,22 @@ class Measures:
 
     @property
     def acknowledged_p95_ms(self) -> int | None:
-        """`acknowledgement_p95_ms` by its other name."""
+        """Alias of `acknowledgement_p95_ms`."""
         return self.acknowledgement_p95_ms
 
     @property
     def store_requests(self) -> int:
-        """Requests to Store of either kind."""
+        """Store queries of both kinds."""
         return self.store_by_hash + self.store_by_time
 
     @property
     def idle_bytes_per_hour(self) -> float:
-        """Broadcast in a quiet group."""
+        """Bytes broadcast in a quiet group."""
         return self.idle_bytes * 3_600_000 / self.idle_ms if self.idle_ms else 0.0
 
     @property
     def idle_messages_per_minute(self) -> float:
-        """Broadcasts in a quiet group."""
+        """Number of broadcasts in a quiet group."""
         return self.idle_messages * 60_000 / self.idle_ms if self.idle_ms else 0.0
 
     @property
@@ -128,33 +126,33 @@ class Measures:
         return self.delivered == self.due and not self.repeated and not self.different_logs
 
     def row(self) -> dict[str, Any]:
-        """All numbers by name, derived ones as well, in a fixed order."""
+        """Return all numbers by name, derived ones included, in a fixed order."""
         derived = {name: getattr(self, name) for name in _DERIVED}
         return {**asdict(self), **derived}
 
 
 @dataclass(frozen=True, slots=True)
 class RepairMeasures:
-    """What it took to get what was missing. Not part of `Measures`, which has what all sync
-    protocols have in common: MVDS misses nothing by reference."""
+    """Cost of fetching missing messages. It is not part of `Measures`, because not all sync
+    protocols know missing messages by reference (MVDS does not)."""
 
     recovered: int
-    """Times that a message which was missing came."""
+    """Number of times that a missing message arrived."""
     given_up: int
     """Number of messages that were emitted as lost."""
     missing_mean_ms: float | None
-    """For how long what came was missing."""
+    """Times for which these messages were missing."""
     missing_p95_ms: int | None
     store_requests: int
-    """Requests to Store from the first message on, whether or not they were answered."""
+    """Store queries from the first message on, answered or not."""
     requests: int
-    """Messages that asked other participants."""
+    """Messages with requests to other participants."""
     answers: int
-    """Broadcasts for requesters."""
+    """Broadcasts that answer requests."""
 
     @property
     def missing(self) -> int:
-        """All that was missing, came or was given up."""
+        """Missing messages, arrived or lost."""
         return self.recovered + self.given_up
 
 
@@ -165,7 +163,7 @@ _DERIVED: Final = tuple(
 
 
 def mean(values: Sequence[int]) -> float | None:
-    """To a tenth; None of nothing."""
+    """Return a value to one decimal place, or None."""
     return round(sum(values) / len(values), 1) if values else None
 
 

@@ -1,4 +1,4 @@
-"""Sees a run of any sync protocol, and makes `measures.py`'s records of it.
+"""Meter of a run of any sync protocol, which makes the records of `measures.py`.
 
 The probes of the participants, and Store, report to a `Meter` during the run.
 """
@@ -35,22 +35,22 @@ _EVENTS: Final = (MessageLost, MessageRejected, DeliveryFailed, RepairRequested)
 
 
 class Phase(Enum):
-    """Parts of a run, which are counted apart."""
+    """Phases of a run, which are counted separately."""
 
     JOINING = "joining"
-    """Before the first message: all come, and say so if they do."""
+    """Before the first message: all participants arrive and announce themselves."""
     BUSY = "busy"
-    """Until all participants have all messages, and know it."""
+    """Busy time: until all participants have all messages, and know it."""
     IDLE = "idle"
-    """Nothing happens but what keeps a quiet group in sync."""
+    """Quiet time: only sync messages are sent."""
 
 
 class TooMuchWork(Exception):
-    """A run took more work than it may."""
+    """A run took more work than allowed."""
 
 
 class Meter:
-    """Sees a run, of one channel or of several, one after the other or side by side."""
+    """Meter of a run with one channel or several, one after the other or side by side."""
 
     def __init__(self, *, max_receives: int | None = None) -> None:
         self.phase = Phase.JOINING
@@ -68,18 +68,18 @@ class Meter:
         self._given = self._given_bytes = self._unanswered = 0
 
     def store_failed(self) -> None:
-        """Store was asked, and did not answer."""
+        """Note a Store query without an answer."""
         self._unanswered += self.phase is not Phase.JOINING
 
     def store_answered(self, query: Query, answer: Sequence[Packet]) -> None:
-        """Store was asked, and gave this."""
+        """Note a Store query with its answer."""
         if self.phase is not Phase.JOINING:
             self._asked[type(query)] += 1
             self._given += len(answer)
             self._given_bytes += sum(len(packet.data) for packet in answer)
 
     def measures(self) -> Measures:
-        """What was seen so far."""
+        """Return the measures so far."""
         latencies, notices, acks = map(
             sorted, (self._latencies, self._notices, self._acknowledgements)
         )
@@ -123,7 +123,7 @@ class Meter:
         )
 
     def repair(self) -> RepairMeasures:
-        """What was seen of repair so far."""
+        """Return the measures of repair so far."""
         missing_ms = sorted(self._missing_ms)
         return RepairMeasures(
             recovered=len(missing_ms),
@@ -142,13 +142,13 @@ class Meter:
     # -- from the channels -------------------------------------------------------------------------
 
     def count_promises(self, messages: int, due: int, delivered: int) -> None:
-        """A channel is over: what it had to do, and did."""
+        """Note that a channel ended, with its duties and results."""
         self._messages += messages
         self._due += due
         self._delivered += delivered
 
     def count_receive(self) -> None:
-        """A core is given a message.
+        """Note that a core received a message.
 
         Raises:
             TooMuchWork: it is one more than there may be.
@@ -162,32 +162,32 @@ class Meter:
         self._sent_bytes[self.phase, outgoing.kind] += len(outgoing.data)
 
     def count_event(self, event: AnyEvent | Logged) -> None:
-        """An event was emitted to an application."""
+        """Note an event to an application."""
         if isinstance(event, _EVENTS):
             self._events[type(event)] += 1
 
     def count_delivery(self, latency_ms: int) -> None:
-        """A message was delivered to a participant for the first time."""
+        """Note the first delivery of a message to a participant."""
         self._latencies.append(latency_ms)
 
     def count_repetition(self) -> None:
         self._repeated += 1
 
     def count_notice(self, after_ms: int) -> None:
-        """A participant learned that a message is missing."""
+        """Note that a participant learned of a missing message."""
         self._notices.append(after_ms)
 
     def count_recovery(self, missing_for_ms: int) -> None:
-        """A participant received a message that was missing this long."""
+        """Note that a missing message arrived after this time."""
         self._missing_ms.append(missing_for_ms)
 
     def count_acknowledgement(self, after_ms: int) -> None:
-        """A sender learned that its message arrived."""
+        """Note that a sender learned that its message arrived."""
         self._acknowledgements.append(after_ms)
 
 
 class Channel:
-    """The messages of one channel, for its participants' meters."""
+    """Messages of one channel, for its participants' meters."""
 
     def __init__(self, meter: Meter, now_ms: Callable[[], int]) -> None:
         self.meter, self.now_ms = meter, now_ms
@@ -196,21 +196,21 @@ class Channel:
         self.sent_ms: list[int] = []
 
     def add(self, message_id: str, sent_ms: int) -> int:
-        """A message was accepted; return its number."""
+        """Note that a message was accepted. Return its number."""
         self.numbers[message_id] = number = len(self.sent_ms)
         self.sent_ms.append(sent_ms)
         return number
 
     def find(self, message_id: str) -> tuple[int, int] | None:
-        """The number of a message, and how old it is; None for one that was never sent."""
+        """Return the number of a message and its age, or None if it was never sent."""
         if (number := self.numbers.get(message_id)) is None:
             return None
         return number, self.now_ms() - self.sent_ms[number]
 
 
 class Probe(Observer[SyncCore]):
-    """The meter of one participant, through its restarts. Sets of messages are whole numbers with a
-    bit for each, so that ten thousand participants find room."""
+    """Meter of one participant across its restarts. Sets of messages are whole numbers with a bit
+    for each message, so that ten thousand participants fit into memory."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel, self._meter = channel, channel.meter
@@ -222,15 +222,15 @@ class Probe(Observer[SyncCore]):
         self._sent_ms: dict[str, int] = {}
 
     def started(self, core: SyncCore) -> None:
-        """It begins with an empty log: all must be delivered again, its own as well."""
+        """Begin with an empty log: all messages must be delivered again, own ones included."""
         self.has = 0
 
     def sent(self, core: SyncCore, payload: bytes, accepted: Accepted) -> None:
-        """A message of its application was taken: its time begins."""
+        """Note that a message of the application was accepted, and start its time."""
         self._sent_ms[accepted.message_ids[0]] = self._channel.now_ms()
 
     def received(self, core: SyncCore, data: bytes, arrival: Arrival) -> None:
-        """The core was given a message."""
+        """Note that the core received a message."""
         self._meter.count_receive()
         if arrival.missing_for_ms is not None:
             self._meter.count_recovery(arrival.missing_for_ms)

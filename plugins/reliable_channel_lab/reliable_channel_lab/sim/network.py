@@ -1,4 +1,4 @@
-"""The simulated network: each copy of a message has its own fate."""
+"""Simulated network in which each copy of a message has its own fate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,27 +12,27 @@ from .scenario import Conditions, Latency, Partition
 from .timeline import Timeline
 
 STORE: Final = -1
-"""The number of Store, which hears like a participant outside all islands."""
+"""Number of Store, which receives like a participant outside all islands."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packet:
-    """A message on the wire. All receivers share the one object."""
+    """Message on the wire. All receivers share the object."""
 
     data: bytes
     message_hash: bytes
     timestamp_ms: int
-    """By the clock of its sender; Store orders by it."""
+    """Time by the sender's clock. Store orders messages by it."""
     kind: OutgoingKind
 
     @property
     def is_stored(self) -> bool:
-        """Waku: whether it is not marked as ephemeral."""
+        """True if Store keeps the message, because it is not marked as ephemeral."""
         return not self.kind.is_of_the_moment
 
 
 def packet(data: bytes, timestamp_ms: int, kind: OutgoingKind = OutgoingKind.CONTENT) -> Packet:
-    """Wrap bytes; the hash covers the timestamp, as that of Waku does."""
+    """Wrap bytes. As in Waku, the hash covers the timestamp."""
     digest = sha256(timestamp_ms.to_bytes(8, signed=True) + data).digest()
     return Packet(data, digest, timestamp_ms, kind)
 
@@ -44,7 +44,8 @@ class Station(Protocol):
 
 
 def draw_ms(latency: Latency, random: Random) -> int:
-    """A duration. Products of floats are the same on every machine; a power need not be."""
+    """Return a random duration. It uses only products of floats, because powers can differ between
+    machines."""
     share = uniform = random.random()
     for _ in range(latency.skew - 1):
         share *= uniform
@@ -52,7 +53,7 @@ def draw_ms(latency: Latency, random: Random) -> int:
 
 
 class Network:
-    """Carries what one station says to all others."""
+    """Network that passes each station's broadcast to all others."""
 
     def __init__(self, timeline: Timeline, conditions: Conditions, random: Random) -> None:
         self.conditions = conditions
@@ -63,7 +64,7 @@ class Network:
         self._random = random
 
     def broadcast(self, sender: int, sent: Packet) -> None:
-        """Carry a message to all but its sender, as the conditions are."""
+        """Pass a message to all except its sender, under the conditions of the time."""
         conditions, random, at = self.conditions, self._random, self._timeline.at
         loss, duplication = conditions.loss, conditions.duplication
         now_ms = self._timeline.now_ms

@@ -1,4 +1,4 @@
-"""One simulated participant, through all lives of its process: its clock, its node and its disk."""
+"""Simulated participant with its clock, node and disk, across all of its processes."""
 
 from random import Random
 from typing import Final, Generic
@@ -22,7 +22,7 @@ NANOSECONDS: Final = 1_000_000
 
 
 class Participant(Generic[C]):
-    """Absent until `start`, and after `stop`."""
+    """Participant, absent until `start` and after `stop`."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class Participant(Generic[C]):
 
     @property
     def core(self) -> C | None:
-        """The core of its process, or None."""
+        """Core of its process, or None."""
         return None if self.process is None else self.process.driver.core
 
     # -- life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the process, from what is on disk where there is one."""
+        """Start the process, from the disk if there is one."""
         if self.process is not None or self._has_left:
             return
         self._starts += 1
@@ -134,7 +134,7 @@ class Participant(Generic[C]):
         return SimulatedDriver(*place, core, engine, now_ns=clock, wall_ns=self._wall_ns)
 
     def stop(self) -> None:
-        """End the process: what it had in memory alone is gone."""
+        """End the process. Data that was only in memory is lost."""
         if self.process is not None:
             self._has_lost_what_was_at_risk = self.process.end()
             self.process = None
@@ -142,31 +142,31 @@ class Participant(Generic[C]):
             self._note("stops")
 
     def damage_disk(self, damage: Damage, writes: int) -> None:
-        """End the process, and damage what it had on disk."""
+        """End the process, and damage its disk."""
         self.stop()
         if self._disk is not None:
             self._note(f"has a damaged disk: {damage.value} {writes}")
             self._disk.damage(damage, writes)
 
     def fill_disk(self, is_full: bool) -> None:
-        """There is no more room on the disk, or again some."""
+        """Fill the disk, or free it again."""
         if self._disk is not None:
             self._note(f"has a disk that is {'full' if is_full else 'usable again'}")
             self._disk.is_full = is_full
 
     def leave(self) -> None:
-        """Leave, and never come back."""
+        """Leave permanently."""
         self.stop()
         self._has_left = True
         self.watch.left()
 
     def set_clock(self, by_ms: int) -> None:
-        """Set the clock forward or back. A task that sleeps does not notice."""
+        """Set the clock forward or back. Sleeping tasks do not notice it."""
         self.clock_skew_ms += by_ms
         self._note(f"sets its clock by {by_ms}")
 
     def set_node_away(self, away: bool) -> None:
-        """The participant's own node goes, or comes back."""
+        """Disconnect the participant's own node, or connect it again."""
         self._node.is_away = away
         if self.process is None:
             return
@@ -178,17 +178,17 @@ class Participant(Generic[C]):
     # -- what it does ------------------------------------------------------------------------------
 
     def write(self) -> None:
-        """Have the application send a message."""
+        """Let the application send a message."""
         self._application.write()
 
     def hear(self, arrived: Packet) -> None:
-        """Take a message from the network."""
+        """Receive a message from the network."""
         if self.process is not None and not self._node.is_away:
             self.process.hear(arrived)
 
     @property
     def is_searching(self) -> bool:
-        """True if Store is being asked for what is missing."""
+        """True if a Store query for missing messages is running."""
         return self.process is not None and self.process.is_searching
 
     def _wall_ns(self) -> int:

@@ -1,4 +1,4 @@
-"""When what a scenario says happens: puts its writes and faults on the timeline."""
+"""Timeline of a scenario's writes and faults."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ from .timeline import Timeline
 
 
 class Planner:
-    """Plans a scenario for its players; the timeline's time is that of its beginning."""
+    """Planner of a scenario for its players. The timeline starts at the scenario's beginning."""
 
     def __init__(
         self,
@@ -40,7 +40,8 @@ class Planner:
         self._start_ms = timeline.now_ms
 
     def add(self, scenario: Scenario) -> None:
-        """Plan all of it, and start the participants that are there from the beginning."""
+        """Plan the whole scenario, and start the participants that are present from the
+        beginning."""
         late = {fault.who for fault in scenario.faults if isinstance(fault, Join)}
         for fault in scenario.faults:
             if isinstance(fault, ClockJump) and fault.at_ms == 0:

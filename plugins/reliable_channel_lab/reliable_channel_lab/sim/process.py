@@ -1,4 +1,4 @@
-"""One life of a simulated participant: an engine and its tasks, until the process dies."""
+"""One process of a simulated participant: an engine and its tasks, until the process dies."""
 
 from collections.abc import Callable
 from typing import Generic
@@ -18,7 +18,7 @@ from .world import C
 
 
 class Process(Generic[C]):
-    """What `runtime/runtime.py` is in earnest; `end` kills it, at any moment."""
+    """Process that corresponds to `runtime/runtime.py`. `end` kills it at any moment."""
 
     def __init__(self, driver: SimulatedDriver[C], disk: Disk | None) -> None:
         self.driver = driver
@@ -28,8 +28,8 @@ class Process(Generic[C]):
         self._writer = None if disk is None else DiskWriter(driver, disk)
 
     def begin(self, saved: Saved | None, begin: Callable[[], None]) -> None:
-        """Go on from what was saved, or from nothing; `begin` is called before anything is let
-        out."""
+        """Start from the saved state, or without one. `begin` is called before anything is
+        released."""
         driver = self.driver
         engine, now_ms = driver.engine, driver.now_ms()
         listen_from_ms = engine.begin(saved, now_ms)
@@ -45,14 +45,14 @@ class Process(Generic[C]):
         self.catch_up(listen_from_ms)
 
     def end(self) -> bool:
-        """Die; return whether anything is lost that was let out."""
+        """End the process. Return True if released data is lost."""
         self.driver.is_over = True
         if self.driver.journal is not None:
             self.driver.journal.ended()
         return self._writer is not None and self._writer.end()
 
     def send(self, payload: bytes, key: str | None, answer: Callable[[Accepted], None]) -> None:
-        """Send a message of the application; `answer` is called when it is on disk, or refused.
+        """Send a message of the application. `answer` is called when it is on disk, or refused.
 
         Raises:
             StateError: it cannot be written.
@@ -66,34 +66,34 @@ class Process(Generic[C]):
         driver.when_written(self._answer, answer, accepted)
 
     def confirm(self, event: AnyEvent) -> None:
-        """The application has handled an event."""
+        """Note that the application has handled an event."""
         self.driver.confirm(event)
 
     def hear(self, arrived: Packet) -> None:
-        """Take a message from the network."""
+        """Receive a message from the network."""
         driver, engine = self.driver, self.driver.engine
         engine.confirmation.came_live(arrived.message_hash, driver.take(arrived))
         engine.listened(driver.now_ms())
 
     def catch_up(self, since_ms: int) -> None:
-        """Fetch all that was stored since then."""
+        """Fetch all messages stored since then."""
         if self._searcher is not None:
             self.driver.engine.queries.catch_up(since_ms)
             self._searcher.wake()
 
     def close_journal(self) -> None:
-        """Write that the process ends as it should."""
+        """Write that the process ends regularly."""
         if self.driver.journal is not None:
             self.driver.journal.ended(self.driver.now_ms())
 
     @property
     def is_behind(self) -> bool:
-        """True if something is not on disk yet."""
+        """True if some data is not on disk yet."""
         return bool(self.driver.engine.unwritten)
 
     @property
     def is_searching(self) -> bool:
-        """True if Store is being asked for what is missing."""
+        """True if a Store query for missing messages is running."""
         return self._searcher is not None and self._searcher.is_busy
 
     def _answer(self, answer: Callable[[Accepted], None], accepted: Accepted) -> None:

@@ -1,4 +1,4 @@
-"""Takes messages from an engine to the network, as `runtime/publisher.py` takes them to a node."""
+"""Publisher from an engine to the network, as `runtime/publisher.py` publishes to a node."""
 
 from random import Random
 from typing import Any
@@ -12,10 +12,10 @@ from .network import Packet, packet
 
 
 class Publisher:
-    """Publishes one message at a time, through a node that may be slow or away.
+    """Publisher of one message at a time, through a node that may be slow or away.
 
-    A message is out in the middle of its call: a process that dies after that, or a node that goes
-    away then, has published it, and the engine does not know.
+    A message is sent in the middle of its call. If the process dies or the node goes away after
+    that, the message is published without the engine's knowledge.
     """
 
     def __init__(self, driver: SimulatedDriver[Any]) -> None:
@@ -27,7 +27,7 @@ class Publisher:
         driver.has_in_hand = self._has_in_hand
 
     def wake(self) -> None:
-        """Go on, if nothing is on its way."""
+        """Continue, if no message is on its way."""
         if not self._is_busy:
             self._is_busy = True
             self._driver.plan(0, self._next)

@@ -1,9 +1,9 @@
-"""A group that is quiet but for a message now and then: its sync traffic, and how long
-participants take to notice a message that they missed.
+"""Group with a rare message: its sync traffic, and the time until participants notice a missing
+message.
 
-Neither whole cores nor filters and causal histories are needed for that, so that 10,000
-participants take seconds. Here they have their timers alone, the real ones (`sds/sync.py`; those of
-`SvsProtocol`), and say no more than the number of the newest message they have.
+It needs neither whole cores nor filters and causal histories, so 10,000 participants take seconds.
+Its members have only the real timers (`sds/sync.py`, or those of `SvsProtocol`), and send only the
+number of the newest message that they have.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,38 +22,39 @@ from .timeline import START_MS, Timeline
 class Said:
     data: bytes
     is_sync: bool
-    """Else a message."""
+    """True for a sync message, False for a message."""
 
 
 class QuietMember(Protocol):
-    """One participant, as far as its sync timer goes."""
+    """Participant of a quiet group, reduced to its sync timer."""
 
     known: int
-    """The number of the newest message that it knows of, from 1."""
+    """Number of the newest message that it knows, from 1."""
 
     def write(self, now_ms: int) -> Said: ...
 
     def hear(self, said: Said, now_ms: int) -> None: ...
 
     def recover(self, message: Said, now_ms: int) -> None:
-        """Get a message that it missed, from Store or from others."""
+        """Receive a missing message, from Store or from others."""
         ...
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` must be called next."""
+        """Return the time of the next call of `on_deadline`."""
         ...
 
     def on_deadline(self, now_ms: int) -> Iterable[Said]:
-        """Do what is due: syncs, and messages that are broadcast again."""
+        """Do everything that is due: syncs, and repeated messages."""
         ...
 
 
 MakeMember = Callable[[int, int, Random], QuietMember]
-"""A member from its number, the time and its randomness."""
+"""Function that makes a member from its number, the time and a random generator."""
 
 
 class TimedMember:
-    """SDS: the timer of the core, started anew by what starts it there (`sds/receiving.py`)."""
+    """SDS member: the timer of the core, restarted by the same events as there
+    (`sds/receiving.py`)."""
 
     def __init__(
         self, schedule: str, interval_ms: int, number: int, now_ms: int, random: Random
@@ -69,7 +70,7 @@ class TimedMember:
         return Said(self._has.to_bytes(8), is_sync=False)
 
     def hear(self, said: Said, now_ms: int) -> None:
-        """Take a message or a sync message."""
+        """Receive a message or a sync message."""
         newest = int.from_bytes(said.data)
         self.known = max(self.known, newest)
         if not said.is_sync and newest > self._has:
@@ -81,11 +82,11 @@ class TimedMember:
             self._timer.prompt(now_ms)
 
     def recover(self, message: Said, now_ms: int) -> None:
-        """Get a message that it missed: content like any other."""
+        """Receive a missing message, which counts as content."""
         self.hear(message, now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When the next sync message is due."""
+        """Return the time of the next sync message."""
         return self._timer.due_ms
 
     def on_deadline(self, now_ms: int) -> Iterator[Said]:
@@ -95,18 +96,18 @@ class TimedMember:
 
 @dataclass(frozen=True, slots=True)
 class QuietGroup:
-    """A group and what it does: some silence, then as many rounds, in each of which one writes a
+    """Group and its course: first silence, then rounds, in each of which one member writes a
     message and then all are silent."""
 
     seed: int
     participants: int
     conditions: Conditions = field(default_factory=Conditions)
     warm_up_ms: int = 60_000
-    """The silence before; all come within the first half of it."""
+    """Silence before the rounds. All members arrive in its first half."""
     rounds: int = 5
     round_ms: int = 120_000
     recovery_ms: int = 10_000
-    """From when one notices that it lacks a message until it has it; from Store, say."""
+    """Time from noticing a missing message until it arrives, for example from Store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,10 @@ class QuietResult:
     """Sync messages that were broadcast in `span_ms`."""
     span_ms: int
     missed: int
-    """How often a participant did not get a message."""
+    """Number of times that a participant missed a message."""
     noticed_after_ms: Sequence[int]
-    """For each time that one noticed before the round was over: how long after the message was
-    sent; ascending."""
+    """Times from sending a message until a participant noticed in the same round that it is
+    missing, in ascending order."""
 
 
 class QuietSimulation:

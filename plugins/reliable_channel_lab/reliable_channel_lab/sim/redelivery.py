@@ -1,4 +1,5 @@
-"""Judges what an application gets again after a restart: all that it has not confirmed, no more."""
+"""Judge of redelivery: after a restart an application receives all unconfirmed events again, and no
+more."""
 
 from collections import Counter
 from typing import Any, Final
@@ -26,14 +27,14 @@ _Key = tuple[type[Any], str]
 
 
 class Redelivery:
-    """The events of one participant that its application must not miss, through its restarts."""
+    """Events of one participant that its application must not miss, across its restarts."""
 
     def __init__(self, fail: Fail) -> None:
         self._fail = fail
         self.started()
 
     def started(self) -> None:
-        """A process starts with nothing."""
+        """Begin with a process without any state."""
         self._seen: set[_Key] = set()
         self._unconfirmed: Counter[_Key] = Counter()
         """How often it was emitted since: what counts as lost, comes to be wanted again and is
@@ -49,18 +50,18 @@ class Redelivery:
         that was not confirmed, and one that came late may make it whole."""
 
     def restarted(self) -> None:
-        """A process starts from what is on disk."""
+        """Begin with a process that starts from the disk."""
         self._owed += self._unconfirmed
         self._unconfirmed.clear()
 
     def rolled_back(self) -> None:
-        """A process starts from an older state: what is confirmed there is not known."""
+        """Begin with a process that starts from an older state, which lacks confirmations."""
         before = self._before | self._seen
         self.started()
         self._before, self._is_sure = before, False
 
     def repeated(self) -> None:
-        """All that is owed should have been emitted."""
+        """Check that all pending events were emitted."""
         if self._owed and self._is_sure:
             kind, message_id = next(iter(self._owed))
             detail = f"{kind.__name__} and {self._owed.total() - 1} others were not"
@@ -70,7 +71,8 @@ class Redelivery:
         self._is_sure = True
 
     def emitted(self, event: AnyEvent | Logged) -> bool:
-        """An event is emitted, or on disk to be emitted; return whether it was before."""
+        """Note an event that is emitted, or on disk to be emitted. Return True if it was known
+        before."""
         if not isinstance(event, _KINDS):
             self._has_dropped |= isinstance(event, PayloadDropped)
             return False
@@ -103,6 +105,6 @@ class Redelivery:
         return True
 
     def confirmed(self, event: AnyEvent) -> None:
-        """That it was confirmed is on disk."""
+        """Note that its confirmation is on disk."""
         if isinstance(event, _KINDS):
             self._unconfirmed.pop((type(event), event.message_id), None)

@@ -1,8 +1,8 @@
-"""A relay network: nodes that pass on what they hear first, each over its own hops.
+"""Relay network: nodes pass on each message when they first receive it, over their own hops.
 
-The mesh is a ring with chords drawn at random, so that it is connected; on average a node has
-`degree` neighbours (GossipSub's D is 6). A message reaches a node over the fastest way on which no
-hop lost it. So loss of hops is mostly made good by other ways, and distance costs time.
+The mesh is a ring with random chords, so it is connected. A node has `degree` neighbours on average
+(GossipSub's D is 6). A message reaches a node over the fastest path without loss. Other paths
+mostly compensate the loss of a hop, and distance costs time.
 """
 
 from heapq import heappop, heappush
@@ -17,7 +17,7 @@ DEGREE: Final = 6
 
 
 class RelayNetwork(Network):
-    """Conditions are those of each hop. A partition cuts the hops between its sides."""
+    """Relay network. Conditions apply to each hop. A partition cuts the hops between its sides."""
 
     def __init__(self, timeline: Timeline, conditions: Conditions, seed: int) -> None:
         super().__init__(timeline, conditions, Random(f"{seed} relay"))
@@ -51,8 +51,8 @@ class RelayNetwork(Network):
 
 
 def mesh(numbers: list[int], degree: int, random: Random) -> dict[int, list[int]]:
-    """Neighbours by number: a ring, and chords until the mean degree is reached or all are
-    neighbours."""
+    """Return the neighbours by number: a ring, and chords up to the mean degree or the full
+    mesh."""
     count = len(numbers)
     edges = {frozenset((numbers[i - 1], numbers[i])) for i in range(count)} if count > 1 else set()
     edges = {edge for edge in edges if len(edge) == 2}

@@ -1,4 +1,4 @@
-"""Judges requests: one a key, each with one outcome, which never comes before its cause."""
+"""Judge of requests: one for each key, with one result, which never comes before its cause."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -31,7 +31,7 @@ _OUTCOMES: Final = (MessageAcknowledged, DeliveryFailed, SendFailed)
 
 
 class Results:
-    """The requests of one participant, through its restarts."""
+    """Requests of one participant, across its restarts."""
 
     def __init__(self, in_store: Callable[[bytes], bool], fail: Fail) -> None:
         self._in_store, self._fail = in_store, fail
@@ -41,7 +41,7 @@ class Results:
         self.started()
 
     def started(self) -> None:
-        """A process starts with nothing."""
+        """Begin with a process without any state."""
         self._by_key: dict[str, Accepted] = {}
         self._new: dict[str, Accepted] = {}
         """Taken, and not on disk yet, by the first message."""
@@ -54,7 +54,8 @@ class Results:
         self._reported: set[tuple[type, str]] = set()
 
     def restarted(self, unacknowledged: Collection[str]) -> None:
-        """A process starts from what is on disk: what has no outcome is unacknowledged still."""
+        """Begin with a process that starts from the disk. Requests without a result are still
+        unacknowledged."""
         self._new.clear()
         for message_id in sorted(unacknowledged):
             accepted = self._of_message.get(message_id)
@@ -68,7 +69,7 @@ class Results:
                 self._fail(OUTLIVES, first_id, detail)
 
     def rolled_back(self, known: Collection[str], unacknowledged: Collection[str]) -> None:
-        """A process starts from an older state: requests are as they were then."""
+        """Begin with a process that starts from an older state, with its requests of that time."""
         requests, fates = self._requests, self._fates
         self.started()
         for first_id, accepted in requests.items():
@@ -84,7 +85,7 @@ class Results:
                 self._fates[first_id] = fates[first_id]
 
     def sent(self, accepted: Accepted) -> None:
-        """The engine took a message to send."""
+        """Note that the engine accepted a message to send."""
         key = accepted.idempotency_key
         if key is not None and key in self._by_key:
             detail = f"key {key!r} is request {self._by_key[key].request_id}, and now another one"
@@ -92,7 +93,7 @@ class Results:
         self._new[accepted.message_ids[0]] = accepted
 
     def answered(self, accepted: Accepted) -> None:
-        """The application learns that a message is accepted."""
+        """Note that the application learned that a message is accepted."""
         first_id = accepted.message_ids[0]
         if self._requests.get(first_id) != accepted:
             self._fail(ON_DISK, first_id, f"request {accepted.request_id} is not")
@@ -105,7 +106,7 @@ class Results:
         self._hashes[message_hash] = outgoing.message_id
 
     def emitted(self, event: AnyEvent | Logged) -> None:
-        """An event is emitted for the first time, or on disk to be emitted."""
+        """Note an event that is emitted for the first time, or on disk to be emitted."""
         match event:
             case SendingMessage():
                 self._accepted(self._new.pop(event.message_id))
@@ -124,15 +125,15 @@ class Results:
                 self._ends(event.message_id, "failed")
 
     def is_open(self, event: AnyEvent | Logged) -> bool:
-        """Return True if an event is the outcome of a request that has none."""
+        """Return True if an event is the result of a request without one."""
         return isinstance(event, _OUTCOMES) and event.message_id not in self._fates
 
     def request(self, first_id: str) -> Accepted | None:
-        """The request whose first message this is."""
+        """Return the request whose first message this is."""
         return self._requests.get(first_id)
 
     def acknowledged(self) -> list[str]:
-        """The messages of requests that count as received."""
+        """Return the messages of requests that count as received."""
         return [
             message_id
             for first_id, fate in self._fates.items()
@@ -141,7 +142,7 @@ class Results:
         ]
 
     def check_end(self) -> None:
-        """Every request has its outcome."""
+        """Check that every request has its result."""
         for first_id in self._requests:
             if first_id not in self._fates:
                 self._fail(FATE, first_id, "it has none")

@@ -1,4 +1,4 @@
-"""Many scenarios, on as many cores as there are."""
+"""Runner of many scenarios, on all cores of the machine."""
 
 import gc
 import os
@@ -18,11 +18,11 @@ _Task = TypeVar("_Task")
 _Outcome = TypeVar("_Outcome")
 
 LOOK_S: Final = 0.2
-"""How often it is asked whether to stop."""
+"""Polling interval of `stopped`."""
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -33,10 +33,10 @@ def run_all(
     jobs: int = 1,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Result]:
-    """Run the scenario of each seed and give the results, in the order in which they are done.
+    """Run the scenario of each seed and yield the results, as they finish.
 
-    `seeds` may be endless; it ends early once `stopped` says so. With more than one job the runs
-    are spread over processes, so that `make` must be a function of a module.
+    `seeds` may be endless. The run ends early once `stopped` returns True. With more than one job
+    the runs use several processes, so `make` must be a function of a module.
     """
     return spread(partial(_run, make), seeds, jobs=jobs, stopped=stopped)
 
@@ -48,7 +48,7 @@ def spread(
     jobs: int = 1,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[_Outcome]:
-    """Run each task, as `run_all` does with scenarios; outcomes must say whose they are."""
+    """Run each task, as `run_all` does with scenarios. Results must name their task."""
     alone = partial(_without_collecting, run)
     if jobs <= 1:
         for task in tasks:

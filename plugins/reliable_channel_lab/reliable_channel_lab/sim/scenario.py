@@ -1,7 +1,7 @@
-"""What happens in a simulated group, as a value: the messages, the network, and what breaks.
+"""Scenario of a simulated group as a value: the messages, the network, and the faults.
 
-A scenario is complete. Equal scenarios give equal runs; it is printed as JSON, and read back.
-Times are milliseconds since the run began, participants are numbered from 0.
+A scenario contains everything. Equal scenarios give equal runs. It can be printed as JSON and read
+back. Times are milliseconds since the beginning of the run, and participants are numbered from 0.
 """
 
 import json
@@ -21,16 +21,16 @@ from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.declared import Like, check
 
 PUBLISH_MS: Final = 5
-"""How long a node without a rate limit takes to accept a message."""
+"""Time of a node without a rate limit to accept a message."""
 _SDS: Final = SdsOptions()
 FOREVER_MS: Final = 10**12
-"""`until_ms` of a fault that never heals: outside the majority alone (`liveness.py`)."""
+"""Value of `until_ms` for a fault that never ends, only outside the majority (`liveness.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long something takes: `min_ms` to `max_ms`, drawn as a uniform number to the power
-    of `skew`, so that with a high skew most are short and some reorder everything."""
+    """Distribution of a duration: `min_ms` to `max_ms`, drawn as a uniform number to the power of
+    `skew`. With a high skew most are short and some reorder everything."""
 
     min_ms: int
     max_ms: int
@@ -39,7 +39,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the network does to each copy of a message on its way to one participant, until the
+    """Effects of the network on each copy of a message on its way to one participant, until the
     faults end."""
 
     latency: Latency = Latency(20, 300)
@@ -49,20 +49,20 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class StoreConditions:
-    """A Store, until the faults end; then it answers fast, whole and true."""
+    """Behaviour of Store until the faults end. Then it answers fast, completely and correctly."""
 
     answer: Latency = Latency(20, 100)
     loss: float = 0.0
-    """Share of messages that it never hears."""
+    """Share of messages that it never receives."""
     lies: float = 0.0
-    """Share of answers that hold other messages than asked for, or garbage."""
+    """Share of answers with unrequested messages or garbage."""
     refuses_hashes: bool = False
     """True if it answers no query by hash, during the faults and after them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The options of the core that are drawn, as it declares them; all others have their defaults.
+    """Options of the core that are drawn, as it declares them. All others have their defaults.
 
     Raises:
         ValueError: a value that is not allowed; the text names it and what is.
@@ -89,21 +89,21 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What applications do, and have their channels do beside the core's part."""
+    """Behaviour of applications, and options of their channels outside the core."""
 
     payload_bytes: int = 0
-    """The longest payload; 0 for a few words each."""
+    """Maximum length of a payload (0 for a few words each)."""
     segmentation: Annotated[SegmentationName, Like(ChannelOptions)] = "none"
     segment_bytes: Annotated[int, Like(ChannelOptions, "segment_size_bytes")] = SEGMENT_SIZE_BYTES
     repeats: float = 0.0
-    """Share of accepted messages that are sent again under their key. Where it is above 0, messages
-    have keys, and what is not known to be accepted is sent again, too."""
+    """Share of accepted messages that are sent again under their key. If it is above 0, messages
+    have keys, and messages without a known result are also sent again."""
     reading_ms: int = 0
-    """How long it takes to handle one event."""
+    """Time to handle one event."""
     confirms: float = 1.0
-    """Share of the events that are confirmed once they are handled."""
+    """Share of the handled events that are confirmed."""
     budget: int = 0
-    """Messages of an epoch that the rate limit lets out; 0 where there is none."""
+    """Messages that the rate limit permits in an epoch (0 for no limit)."""
     epoch_s: Annotated[int, Like(RateLimitOptions, "epoch_period_s")] = 60
     confirm_interval_ms: Annotated[int, Like(ChannelOptions)] = 0
 
@@ -113,7 +113,7 @@ class Habits:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A participant sends a message, if it is there."""
+    """Sending of a message by a participant, if it is present."""
 
     at_ms: int
     who: int
@@ -121,8 +121,8 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """An island is cut off; only what it says (`out`) or only what it would hear (`in`) where one
-    direction is named."""
+    """Cut of an island. With `out` only its own messages are lost, with `in` only those of
+    others."""
 
     kind: ClassVar[str] = "partition"
     at_ms: int
@@ -131,7 +131,7 @@ class Partition:
     direction: Literal["both", "in", "out"] = "both"
 
     def cuts(self, sender: int, receiver: int) -> bool:
-        """Return True if nothing goes from the one to the other."""
+        """Return True if no message passes from one to the other."""
         leaves = sender in self.island
         if leaves == (receiver in self.island):
             return False
@@ -140,7 +140,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A participant's own node is away: what it sends waits, and what is said is not heard."""
+    """Absence of a participant's own node: sent messages wait, and no message is received."""
 
     kind: ClassVar[str] = "outage"
     at_ms: int
@@ -150,7 +150,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class StoreAway:
-    """Store does not answer, nor hear."""
+    """Absence of Store, which neither answers nor receives."""
 
     kind: ClassVar[str] = "store_away"
     at_ms: int
@@ -159,7 +159,8 @@ class StoreAway:
 
 @dataclass(frozen=True, slots=True)
 class ClockJump:
-    """A participant's clock is set forward or back; at 0 it is a skew from the beginning."""
+    """Change of a participant's clock, forward or back. At time 0 it is a skew from the
+    beginning."""
 
     kind: ClassVar[str] = "clock_jump"
     at_ms: int
@@ -169,8 +170,8 @@ class ClockJump:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A participant's process dies, and is started again at `until_ms`: from what it had on disk,
-    if it is `durable`, else from nothing."""
+    """Crash of a participant's process, which starts again at `until_ms`: from its disk if it is
+    `durable`, otherwise without state."""
 
     kind: ClassVar[str] = "crash"
     at_ms: int
@@ -180,7 +181,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A participant is not there from the beginning."""
+    """Late arrival of a participant."""
 
     kind: ClassVar[str] = "join"
     at_ms: int
@@ -195,11 +196,12 @@ class Leave:
 
 
 class Attack(Enum):
-    """What a dishonest member does."""
+    """Actions of a dishonest member."""
 
     LAMPORT_FAR_AHEAD = "lamport_far_ahead"
     LAMPORT_AHEAD = "lamport_ahead"
-    """As far as honest participants still accept, though their clocks differ by hours."""
+    """Lead of a Lamport timestamp that honest participants still accept, although their clocks
+    differ by hours."""
     FULL_FILTER = "full_filter"
     UNKNOWN_DEPENDENCIES = "unknown_dependencies"
     CYCLE = "cycle"
@@ -213,29 +215,30 @@ class Attack(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """An attacker outside the group, which hears all and sends what no honest participant sends."""
+    """Attacker outside the group, which receives everything and sends what no honest participant
+    sends."""
 
     kind: ClassVar[str] = "hostile"
     at_ms: int
     attack: Attack
     count: int = 1
-    """How often, a second apart."""
+    """Number of repetitions, a second apart."""
 
 
 class Damage(Enum):
-    """What a disk does to a state while its participant is down."""
+    """Damage of a state on disk while its participant is stopped."""
 
     LOST_WRITES = "lost_writes"
-    """The last writes are gone, though they were confirmed: a drive that lies about fsync, a WAL
-    that was deleted or cut short, an older copy that was restored."""
+    """Loss of the last confirmed writes: a drive that lies about fsync, a deleted or shortened WAL,
+    or a restored older copy."""
     UNREADABLE = "unreadable"
-    """A bit flipped, or the end of the file is missing: the state is refused, and its participant
-    starts from nothing."""
+    """Flipped bit, or missing end of the file. The state is refused, and its participant starts
+    without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskDamage:
-    """A participant's process dies, and its disk is damaged before it starts again."""
+    """Crash of a participant's process, with damage to its disk before the next start."""
 
     kind: ClassVar[str] = "disk_damage"
     at_ms: int
@@ -243,12 +246,12 @@ class DiskDamage:
     who: int
     damage: Damage
     writes: int = 1
-    """How many of the last writes are lost."""
+    """Number of last writes that are lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskFull:
-    """A participant's disk takes no write."""
+    """Full disk of a participant."""
 
     kind: ClassVar[str] = "disk_full"
     at_ms: int
@@ -274,43 +277,44 @@ _KINDS: Final[dict[str, type[Any]]] = {kind.kind: kind for kind in get_args(Faul
 @dataclass(frozen=True, slots=True)
 class Scenario:
     seed: int
-    """Of all that is drawn while it runs: latencies, losses, sync back-off."""
+    """Seed of everything that is drawn during the run: latencies, losses, sync back-off."""
     participants: int
     writes: tuple[Write, ...] = ()
     faults: tuple[Fault, ...] = ()
     conditions: Conditions = field(default_factory=Conditions)
     store: StoreConditions | None = field(default_factory=StoreConditions)
-    """None where there is no Store."""
+    """Behaviour of Store. None without a Store."""
     parameters: Parameters = field(default_factory=Parameters)
     habits: Habits = field(default_factory=Habits)
     commit_ms: int = 0
-    """How long a step's changes are on their way to a participant's disk, with durable state."""
+    """Time of a write to a participant's disk, with durable state."""
     durable: tuple[int, ...] = ()
     """Participants with their state on disk."""
     self_tuning: tuple[int, ...] = ()
     """Participants that tune themselves."""
     publish_ms: int = PUBLISH_MS
-    """How long each own node takes to accept a message, the rate limit of some: stock go-waku takes
-    one light push a second. It holds for the whole run."""
+    """Time of each own node to accept a message. For some it is the rate limit of stock go-waku,
+    one light push a second. It applies to the whole run."""
     settle_within_ms: int = 3_600_000
-    """How long after the faults all logs must be equal and nothing pending."""
+    """Time after the faults in which all logs must become equal and nothing be pending."""
     majority: tuple[int, ...] = ()
-    """Participants that heal, where not all do: they alone must make progress."""
+    """Participants that heal, if not all do. Only they must make progress."""
 
     @property
     def faults_end_ms(self) -> int:
-        """From when on the network stays good and all participants, or a majority, are there."""
+        """Time from which the network stays good and all participants, or a majority, are
+        present."""
         times = [write.at_ms for write in self.writes]
         times += [_end_ms(fault) for fault in self.faults]
         return max(times, default=0)
 
     def to_json(self) -> str:
-        """One line of JSON, with what differs from the defaults."""
+        """Return one line of JSON with the differences from the defaults."""
         return json.dumps(_without_defaults(self), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "Scenario":
-        """Read what `to_json` wrote.
+        """Read the result of `to_json`.
 
         Raises:
             ValueError: the text is no scenario.

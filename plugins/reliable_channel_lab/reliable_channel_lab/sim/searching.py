@@ -1,4 +1,4 @@
-"""Asks a simulated Store, as `runtime/store_client.py` asks one over a transport."""
+"""Queries to a simulated Store, as `runtime/store_client.py` queries one over a transport."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from random import Random
@@ -14,11 +14,11 @@ from .network import Packet
 from .store import Store, StoreAwayError
 
 GRACE_MS: Final = 2_000
-"""How long what Store has may still be on its way."""
+"""Time for which a message in Store may still be on its way."""
 
 
 class Searcher:
-    """Obeys the engine's queries, and looks for own messages in Store."""
+    """Executes the engine's queries, and looks for own messages in Store."""
 
     def __init__(self, driver: SimulatedDriver[Any], store: Store) -> None:
         self._driver, self._store = driver, store
@@ -29,7 +29,7 @@ class Searcher:
             driver.plan(interval_ms, self._confirm)
 
     def wake(self) -> None:
-        """Ask, if nothing is being asked."""
+        """Send a query, if none is running."""
         if not self.is_busy:
             self.is_busy = True
             self._go_on(self._fetch())

@@ -1,6 +1,6 @@
-"""Participants that tune themselves, added to the scenario of a seed.
+"""Self-tuning participants that are added to the scenario of a seed.
 
-Drawn apart from all else, so that the same seeds without them stay what they are.
+They are drawn separately, so that the same seeds without them do not change.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _REPAIR: Final[Sequence[str]] = (
 
 
 def draw_self_tuning(seed: int) -> Scenario:
-    """The scenario of a seed, in which all or some of the participants tune themselves."""
+    """Return the scenario of a seed in which all or some participants tune themselves."""
     scenario, random = draw_scenario(seed), Random(f"{seed} self-tuning")
     everybody = range(scenario.participants)
     some = random.sample(everybody, random.randint(1, scenario.participants))
@@ -36,7 +36,7 @@ def draw_self_tuning(seed: int) -> Scenario:
 
 
 def self_tuning(options: SdsOptions) -> SdsOptions:
-    """The same options for a participant that tunes itself, as the preset has it."""
+    """Return the same options for a self-tuning participant, as in the preset."""
     preset = ChannelOptions.of_preset("auto").sds_options().repair
     repair = replace(options.repair, **{name: getattr(preset, name) for name in _REPAIR})
     return replace(options, self_tuning=True, repair=repair)

@@ -1,7 +1,7 @@
-"""One decoded message for all simulated receivers of the same bytes.
+"""Shared decoding: one decoded message for all simulated receivers of the same bytes.
 
-Ten thousand participants that each decode the same 40 KB would mostly decode. A decoded message is
-never changed, so they may share it; everything else each does for itself.
+Ten thousand participants that each decode the same 40 KB would mostly decode. A decoded message
+never changes, so they may share it. Everything else is done separately.
 """
 
 from collections import OrderedDict
@@ -17,11 +17,11 @@ from reliable_channel.sds.states import checking
 from .world import CHANNEL, MakeCore
 
 KEPT: Final = 2_000
-"""Messages that are kept decoded, the newest."""
+"""Number of newest messages that are kept decoded."""
 
 
 class SharingCodec:
-    """A codec that decodes equal bytes once."""
+    """Codec that decodes equal bytes once."""
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
@@ -32,7 +32,7 @@ class SharingCodec:
         return self._codec.recognises(data)
 
     def decode(self, data: bytes) -> Message:
-        """Read one message.
+        """Decode one message.
 
         Raises:
             CodecError: it is none.
@@ -50,11 +50,11 @@ class SharingCodec:
         return self._codec.encode(message)
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Write `message` with an already encoded causal history."""
+        """Encode `message` with an already encoded causal history."""
         return self._codec.assemble(message, causal_history)
 
     def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
-        """Write one entry of a causal history."""
+        """Encode one entry of a causal history."""
         return self._codec.encode_causal_entry(entry)
 
     def _decode(self, data: bytes) -> Message | CodecError:
@@ -65,18 +65,19 @@ class SharingCodec:
 
 
 def sharing(profile: WireProfile = SPEC) -> WireProfile:
-    """The same dialect with a codec of that kind."""
+    """Return the same dialect with a shared codec."""
     return replace(profile, codec=SharingCodec(profile.codec))
 
 
 def sds_maker(options: SdsOptions, profile: WireProfile | None = None) -> MakeCore[SdsProtocol]:
-    """What makes cores of SDS that all speak one dialect; where None, a `sharing` one."""
+    """Return a maker of SDS cores that use one dialect. None means a `sharing` one."""
     profile = profile or sharing()
     return partial(SdsProtocol, CHANNEL, options=options, profile=profile, listen_to=(profile,))
 
 
 def checked(make: MakeCore[SdsProtocol]) -> MakeCore[SdsProtocol]:
-    """The same cores, which compare each of their steps with the table of message states."""
+    """Return a maker of the same cores with a check of each step against the table of message
+    states."""
 
     def make_checked(*arguments: Any, **keywords: Any) -> SdsProtocol:
         with checking():

@@ -20,7 +20,7 @@ from .scenario import (
 from .simulation import Simulation
 
 MAX_RUNS: Final = 400
-"""After so many the smallest scenario found is small enough."""
+"""Maximum number of runs. The smallest scenario found is then small enough."""
 
 _HABITS: Final = (
     ("payload_bytes", "segmentation", "segment_bytes"),
@@ -42,8 +42,8 @@ def shrink(
     breaks: Callable[[Scenario], str | None] | None = None,
     max_runs: int = MAX_RUNS,
 ) -> Scenario:
-    """The smallest scenario found that breaks `invariant` as `scenario` does; `breaks` says which
-    invariant a scenario breaks."""
+    """Return the smallest scenario found that breaks `invariant` as `scenario` does. `breaks`
+    returns the invariant that a scenario breaks."""
     broken_by = breaks or _broken_by
     found, improved = scenario, True
     while improved:

@@ -1,4 +1,4 @@
-"""One run of one scenario: all participants and faults, from the first message until all logs are
+"""Run of one scenario: all participants and faults, from the first message until all logs are
 equal."""
 
 import traceback
@@ -33,31 +33,32 @@ from .trace import Trace
 from .world import CHANNEL, JournalKeeper, World
 
 CHECK_EVERY_MS: Final = 60_000
-"""While there are faults, whole logs are compared this often."""
+"""Interval in which whole logs are compared while there are faults."""
 OFTEN_CHECKED: Final = 100
-"""In a larger group only once, at the end."""
+"""Group size above which whole logs are compared only at the end."""
 LOOK_EVERY_MS: Final = 5_000
-"""After the faults, this often is looked whether all is quiet."""
+"""Polling interval for a quiet group after the faults."""
 MAX_BYTES: Final = 1_000_000
-"""Of a payload."""
+"""Characters of a payload that are shown."""
 EQUAL: Final = "in the end all logs are equal"
 NOTICED: Final = "a log that differs is noticed"
 AGREED: Final = "equal logs are not called different"
 AFTERMATH_MS: Final = 120_000
-"""How long a group that is quiet must stay as it is."""
+"""Time for which a quiet group must stay unchanged."""
 DIFFERENT_AFTERMATH_MS: Final = 600_000
-"""The same where logs differ: roots leave out the newest five minutes of a log, so that only after
-these, and a turn to speak for each, is all of it compared."""
+"""Time for which a quiet group must stay unchanged if logs differ. Roots leave out the newest five
+minutes of a log, so the comparison covers everything only after these and a sync of each
+participant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A promise that was broken."""
+    """Broken promise with its details."""
 
     invariant: str
     participant: str
     at_ms: int
-    """Since the run began."""
+    """Time since the run began."""
     message_id: str
     detail: str
 
@@ -71,18 +72,18 @@ class Result:
     scenario: Scenario
     violation: Violation | None
     digest: str
-    """Of all that happened: equal for equal scenarios, on any machine."""
+    """Digest of all events of the run, equal for equal scenarios on any machine."""
     steps: int
-    """Messages received by cores."""
+    """Messages that cores received."""
     delivered: int
     settled_after_ms: int
-    """From the end of the faults until all logs were equal."""
+    """Time from the end of the faults until all logs were equal."""
     reached: frozenset[str] = frozenset()
-    """The situations of `sometimes.SITUATIONS` that it came to."""
+    """Situations of `sometimes.SITUATIONS` that the run reached."""
 
 
 class Simulation:
-    """A group, its network and its Store."""
+    """Group with its network and its Store."""
 
     def __init__(
         self,
@@ -148,7 +149,7 @@ class Simulation:
             self.network.stations.append(self._attacker)
 
     def run(self) -> Result:
-        """Play the scenario to its end, or to the first promise that is broken."""
+        """Play the scenario to its end, or to the first broken promise."""
         violation, settled_after_ms = None, 0
         try:
             self._plan()
@@ -250,8 +251,8 @@ class Simulation:
     # -- looks at the whole group ------------------------------------------------------------------
 
     def is_quiet(self) -> bool:
-        """Return True if nothing is pending, and all logs are equal; or no participant takes a log
-        for equal that is not, where equal ones are not promised."""
+        """Return True if nothing is pending, and all logs are equal. If equal logs are not
+        promised, every difference must be known instead."""
         return self._is_at_rest() and (
             self._are_equal() or not (self._must_be_equal() or self._unnoticed())
         )
@@ -313,8 +314,8 @@ class Simulation:
         ]
 
     def check(self) -> None:
-        """Compare whole logs: of each participant with its events, and of those that know the same
-        with each other."""
+        """Compare whole logs: of each participant with its events, and of those with the same
+        messages with each other."""
         seen: dict[tuple[int, int], Watched] = {}
         for participant in self._present():
             watch, core = participant.watch, participant.core
@@ -403,12 +404,12 @@ class Simulation:
 
 
 def name_of(number: int) -> str:
-    """How a participant is called."""
+    """Return the name of a participant."""
     return f"p{number}"
 
 
 def channel_options(habits: Habits) -> ChannelOptions:
-    """The options of the engine, from those of a scenario."""
+    """Return the options of the engine, from those of a scenario."""
     return ChannelOptions(
         segmentation=habits.segmentation,
         segment_size_bytes=habits.segment_bytes,
@@ -419,7 +420,7 @@ def channel_options(habits: Habits) -> ChannelOptions:
 
 
 def core_options(parameters: Parameters) -> SdsOptions:
-    """The options of the core, from those of a scenario."""
+    """Return the options of the core, from those of a scenario."""
     return SdsOptions(
         causal_history_size=parameters.causal_history_size,
         retry_interval_ms=parameters.retry_interval_ms,

@@ -1,6 +1,7 @@
-"""Situations that a good choice of seeds comes to: what was never reached was never tested.
+"""Situations that a good choice of seeds reaches, because a situation that was never reached was
+never tested.
 
-No situation is removed to make the list shorter.
+No situation is removed to shorten the list.
 """
 
 from collections.abc import Iterable
@@ -36,7 +37,7 @@ EVENTS: Final = (
     "state_recovered",
     "state_rolled_back",
 )
-"""Events that some application sees, by their names."""
+"""Events that some application receives, by name."""
 OUTCOMES: Final = (
     Outcome.PARKED,
     Outcome.DUPLICATE,
@@ -46,7 +47,7 @@ OUTCOMES: Final = (
     Outcome.UNWANTED,
 )
 LIVES: Final = ("restarted", "rolled_back", "left")
-"""What becomes of participants."""
+"""Events in the lives of participants."""
 SITUATIONS: Final = frozenset(
     {
         *(f"event: {name}" for name in EVENTS),
@@ -64,7 +65,7 @@ SITUATIONS: Final = frozenset(
 
 
 class Reached:
-    """The situations that a run came to."""
+    """Situations that a run reached."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -75,7 +76,7 @@ class Reached:
             self.names.add(name)
 
     def event(self, event: AnyEvent | Logged) -> None:
-        """Note what an event shows."""
+        """Note the situations that an event shows."""
         if isinstance(event, Logged):
             return
         self.add(f"event: {event.wire_name}")
@@ -83,16 +84,16 @@ class Reached:
             self.add(f"acknowledged by: {event.source.value}")
 
     def arrival(self, arrival: Arrival) -> None:
-        """Note what became of a message."""
+        """Note the result of a message."""
         self.add(f"outcome: {arrival.outcome.value}")
         if arrival.reason is not None:
             self.add(f"rejected: {arrival.reason.value}")
 
     def full(self, name: str) -> None:
-        """Note that a buffer has as much as it takes."""
+        """Note that a buffer is full."""
         self.add(f"full: {name}")
 
 
 def never(reached: Iterable[Iterable[str]]) -> list[str]:
-    """The situations that no run of several came to."""
+    """Return the situations that none of several runs reached."""
     return sorted(SITUATIONS.difference(*reached))

@@ -1,4 +1,4 @@
-"""The simulated Store: messages by hash and by time, from one that may be slow, away or lying."""
+"""Simulated Store with queries by hash and by time, which may be slow, away or lying."""
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from .scenario import StoreConditions
 from .timeline import Timeline
 
 MAX_SKEW_MS: Final = 20_000
-"""A message whose timestamp is further from Store's own time is not kept: nwaku's archive."""
+"""Maximum distance of a message's timestamp from Store's time, as in nwaku's archive."""
 
 
 class StoreAwayError(Exception):
-    """Store does not answer."""
+    """Store does not answer the query."""
 
 
 class Store:
-    """Hears all messages of the network and returns them to queries."""
+    """Store that receives all messages of the network and returns them to queries."""
 
     number = STORE
 
@@ -48,11 +48,11 @@ class Store:
         return message_hash in self._by_hash
 
     def delay_ms(self) -> int:
-        """How long it takes to answer now."""
+        """Return the time of the next answer."""
         return draw_ms(self.conditions.answer, self._random)
 
     def answer(self, query: Query) -> Sequence[Packet]:
-        """What it gives.
+        """Return the answer to a query.
 
         Raises:
             StoreAwayError: it is away, or does not answer queries of this kind.

@@ -1,20 +1,21 @@
-"""Virtual time: what is to happen, in order; the clock jumps from one thing to the next."""
+"""Virtual time: planned actions in order. The clock jumps from one to the next."""
 
 import heapq
 from collections.abc import Callable
 from typing import Any, Final
 
 START_MS: Final = 1_700_000_000_000
-"""When simulations begin."""
+"""Time at which simulations begin."""
 
 Action = tuple[Callable[..., None], tuple[Any, ...]]
 
 
 class Timeline:
-    """Actions by the millisecond; those of one millisecond happen in the order they were planned.
+    """Actions by millisecond. Actions of one millisecond happen in the order in which they were
+    planned.
 
-    A message to 10,000 participants is 10,000 actions in some hundred different milliseconds, so
-    the heap holds milliseconds and not actions.
+    A message to 10,000 participants is 10,000 actions in a few hundred different milliseconds, so
+    the heap contains milliseconds and not actions.
     """
 
     def __init__(self, now_ms: int) -> None:
@@ -23,7 +24,7 @@ class Timeline:
         self._actions: dict[int, list[Action]] = {}
 
     def at(self, time_ms: int, action: Callable[..., None], *arguments: Any) -> None:
-        """Plan an action; a time that is over means now, after what is planned for now."""
+        """Plan an action. A time in the past means now, after the actions planned for now."""
         time_ms = max(time_ms, self.now_ms)
         if (actions := self._actions.get(time_ms)) is None:
             self._actions[time_ms] = actions = []
@@ -31,7 +32,7 @@ class Timeline:
         actions.append((action, arguments))
 
     def run_until(self, end_ms: int) -> None:
-        """Let everything happen up to and including `end_ms`."""
+        """Run all actions up to and including `end_ms`."""
         while self._moments and self._moments[0] <= end_ms:
             self.now_ms = moment = self._moments[0]
             # Actions may plan others for this very millisecond: the list grows while it is read.

@@ -1,11 +1,11 @@
-"""What happened, as lines of text and as one digest of them all: the bytes that a seed decides."""
+"""Trace of a run, as lines of text and as their digest, which a seed determines."""
 
 from collections.abc import Callable
 from hashlib import sha256
 
 
 class Trace:
-    """Takes note. `show` is called with each line, for readers during the run."""
+    """Recorder of the trace. `show` is called with each line, for readers during the run."""
 
     def __init__(self, show: Callable[[str], None] | None = None) -> None:
         self.show = show
@@ -13,7 +13,7 @@ class Trace:
         self._digest = sha256()
 
     def note(self, at_ms: int, who: str, what: str) -> None:
-        """One line: time, participant, event."""
+        """Write one line: time, participant, event."""
         line = f"{at_ms} {who} {what}"
         self.lines += 1
         self._digest.update(line.encode())
@@ -22,5 +22,5 @@ class Trace:
             self.show(line)
 
     def digest(self) -> str:
-        """Hex sha256 over all lines so far."""
+        """Return the hex sha256 over all lines so far."""
         return self._digest.hexdigest()

@@ -1,10 +1,10 @@
-"""Runs in which figures are taken: any sync protocol, the same network for all.
+"""Measuring runs of any sync protocol, with the same network for all.
 
-`Simulation` looks for broken promises of SDS, step by step. A trial looks from outside, so that the
-core may be any: what was sent, delivered and asked for. Of its scenario's parameters it obeys the
-repair policy; all others are the core's, and its maker's to know. A network that loses goes on
-losing until all participants have all messages, as repairing is what is measured; only a group that
-does not get there within a quarter of an hour is given a good network, in which it must.
+`Simulation` looks for broken promises of SDS, step by step. A trial only observes sent, delivered
+and requested messages, so the core may be any. Of its scenario's parameters it uses the repair
+policy. The maker of the core knows all others. A lossy network loses copies until all participants
+have all messages, because repair is measured. If a group needs more than a quarter of an hour, it
+gets a good network.
 """
 
 from collections import Counter
@@ -31,36 +31,37 @@ from .world import MakeCore, World
 
 LOOK_EVERY_MS: Final = 1_000
 PATIENCE_MS: Final = 900_000
-"""How long a group has to bring all messages to all participants, first as the network is, then in
-a good one."""
+"""Time in which a group must bring all messages to all participants, first with its network, then
+with a good one."""
 IDLE_MS: Final = 300_000
-"""How long a group that has everything is looked at further."""
+"""Time for which a complete group is still observed."""
 
 C = TypeVar("C", bound=SyncCore)
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a trial has beside its scenarios."""
+    """Settings of a trial besides its scenarios."""
 
     payload_bytes: int = 100
     patience_ms: int = PATIENCE_MS
     idle_ms: int = IDLE_MS
     max_receives: int | None = None
     is_mended: bool = True
-    """True if a group that does not get there in that time is given a good network."""
+    """True if a group that needs more time is given a good network."""
     options: ChannelOptions = field(default_factory=ChannelOptions)
-    """Of the engines."""
+    """Options of the engines."""
     policy: RepairPolicy | None = None
-    """Of repair; the one that the scenario names where None."""
+    """Repair policy. None means the one of the scenario."""
     make_network: Callable[[Timeline, Conditions, int], Network] | None = None
-    """Of the time, the conditions and the seed; `EqualNetwork` where None."""
+    """Function that makes the network from the time, the conditions and the seed. None means
+    `EqualNetwork`."""
 
 
 def run_trial(
     scenarios: Sequence[Scenario], make_core: MakeCore[C], terms: Terms | None = None
 ) -> Measures:
-    """Run the channels of a community, a scenario each, and return the figures of all together.
+    """Run the channels of a community, one scenario each, and return the figures of all together.
 
     Raises:
         TooMuchWork: the cores were given more than `terms.max_receives` messages.
@@ -71,7 +72,7 @@ def run_trial(
 def metered(
     scenarios: Sequence[Scenario], make_core: MakeCore[C], terms: Terms | None = None
 ) -> Meter:
-    """Run them and return what saw them.
+    """Run them and return their meter.
 
     Raises:
         TooMuchWork: as `run_trial`.
@@ -86,15 +87,15 @@ def metered(
 
 
 class EqualNetwork(Network):
-    """A network that treats all protocols alike.
+    """Network that treats all protocols alike.
 
-    What becomes of a copy follows from the seed, its sender, its receiver, and which broadcast it
-    is: the sender's first message, its second one, its first sync … Nothing else is drawn from. So
-    the first broadcast of each message meets the same fate whichever protocol sends it, and what is
-    lost where 10 % are is lost where 20 % are, too. Later ones (retries, repairs, syncs) are each
-    protocol's own, and have fates by their numbers.
+    The fate of a copy follows from the seed, its sender, its receiver, and the kind and number of
+    the broadcast (the sender's first message, its second one, its first sync …). The first
+    broadcast of each message therefore has the same fate with every protocol, and a copy that is
+    lost at 10 % is also lost at 20 %. Later broadcasts (retries, repairs, syncs) are numbered for
+    each protocol.
 
-    Store hears everything: the proposal that SDS comes from assumes so (high availability).
+    Store receives everything, because the proposal of SDS assumes high availability.
     """
 
     def __init__(self, timeline: Timeline, conditions: Conditions, seed: int) -> None:
@@ -103,7 +104,7 @@ class EqualNetwork(Network):
         self._numbers: Counter[tuple[int, str]] = Counter()
 
     def broadcast(self, sender: int, sent: Packet) -> None:
-        """Carry a message to all but its sender."""
+        """Pass a message to all except its sender."""
         kind, conditions = sent.kind.value, self.conditions
         number = self._numbers[sender, kind]
         self._numbers[sender, kind] += 1

@@ -1,4 +1,4 @@
-"""What simulated participants share: their world, and what makes their cores and sees them."""
+"""World that simulated participants share, with the maker of their cores and their observer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ C_co = TypeVar("C_co", bound=SyncCore, covariant=True)
 
 
 class MakeCore(Protocol[C_co]):
-    """Makes the core of a participant, at each start of its process."""
+    """Function that makes the core of a participant, at each start of its process."""
 
     def __call__(
         self,
@@ -45,83 +45,82 @@ class MakeCore(Protocol[C_co]):
 
 
 class Observer(Generic[C]):
-    """Sees what a participant does; by default nothing comes of it."""
+    """Observer of a participant's actions. By default it does nothing."""
 
     reads_log = False
     """True if `told` gets a `Logged` for each message that enters the log."""
 
     def started(self, core: C) -> None:
-        """It begins with an empty log."""
+        """Note that it begins with an empty log."""
 
     def restarted(self, core: C) -> None:
-        """It begins again, with what it had on disk."""
+        """Note that it begins again from its disk."""
 
     def rolled_back(self, core: C) -> None:
-        """It begins again, with an older state than it had."""
+        """Note that it begins again from an older state."""
 
     def lost_disk(self) -> None:
-        """What it had on disk cannot be read: it begins with an empty log."""
+        """Note that its state is unreadable, so it begins with an empty log."""
 
     def left(self) -> None:
-        """It is gone permanently."""
+        """Note that it is gone permanently."""
 
     def repeated(self) -> None:
-        """All that was not confirmed before a restart was emitted again."""
+        """Note that all events unconfirmed before a restart were emitted again."""
 
     def sent(self, core: C, payload: bytes, accepted: Accepted) -> None:
-        """A message of its application was taken."""
+        """Note that a message of its application was accepted."""
 
     def answered(self, accepted: Accepted) -> None:
-        """The application learns that it is accepted."""
+        """Note that the application learned that it is accepted."""
 
     def confirmed(self, event: AnyEvent) -> None:
-        """That its application confirmed an event is on disk."""
+        """Note that a confirmation of its application is on disk."""
 
     def received(self, core: C, data: bytes, arrival: Arrival) -> None:
-        """The core was given a message."""
+        """Note that the core received a message."""
 
     def took(self, data: bytes, arrival: Arrival) -> None:
-        """And what came of it is on disk."""
+        """Note that the result of that message is on disk."""
 
     def emitted(self, core: C, event: AnyEvent | Logged) -> str | None:
-        """An event was emitted; return a line for the trace, or None."""
+        """Note an emitted event. Return a line for the trace, or None."""
         return None
 
     def stepped(self, core: C, now_ms: int, is_waiting: Callable[[str], bool]) -> None:
-        """A step is over; `is_waiting` says of an own message whether it waits for the
-        transport."""
+        """Note the end of a step. `is_waiting` tells if an own message waits for the transport."""
 
     def published(self, core: C, outgoing: Outgoing, message_hash: bytes, now_ms: int) -> None:
-        """A message is out, at this time of the participant's clock."""
+        """Note that a message was sent, at this time of the participant's clock."""
 
 
 class JournalKeeper(Protocol):
-    """Writes down what one process of a participant sees and emits, as a channel's journal does."""
+    """Writer of one process's events and wire messages, as a channel's journal."""
 
     def opened(self, core: SyncCore, wanted_from_ms: int | None, now_ms: int) -> None:
-        """The process begins; None where it goes on as before a restart."""
+        """Note that the process begins. The time is None if it continues as before a restart."""
 
     def came(self, arrived: Packet, outcome: Outcome, now_ms: int, *, from_store: bool) -> None:
-        """A message arrived, and this became of it."""
+        """Note that a message arrived, with its result."""
 
     def went(self, outgoing: Outgoing, sent: Packet, now_ms: int) -> None:
-        """The own node took a message."""
+        """Note that the own node accepted a message."""
 
     def emitted(self, event: AnyEvent | Logged, now_ms: int) -> None:
-        """An event was emitted."""
+        """Note that an event was emitted."""
 
     def ended(self, now_ms: int | None = None) -> None:
-        """The process is over; killed, unless there is a time."""
+        """Note that the process ended. Without a time it was killed."""
 
 
 @dataclass(slots=True)
 class Node:
-    """A participant's own node, which outlives its processes."""
+    """Own node of a participant, which survives its processes."""
 
     number: int
     is_away: bool = False
     spent: Spent | None = None
-    """The spent budget of the rate limit, in a file beside the process."""
+    """Spent budget of the rate limit, in a file beside the process."""
 
 
 @dataclass(slots=True)
@@ -134,13 +133,13 @@ class World(Generic[C]):
     dialect: str
     commit_ms: int
     publish_ms: int
-    """How long each own node takes to accept a message."""
+    """Time of each own node to accept a message."""
     payload_bytes: int = 0
-    """Messages of applications are filled up to this length."""
+    """Length to which messages of applications are padded."""
     habits: Habits = field(default_factory=Habits)
-    """Of the applications."""
+    """Options of the applications."""
     policy: RepairPolicy = both
     options: ChannelOptions = field(default_factory=ChannelOptions)
-    """What the engines obey; of those of the core `make_core` knows."""
+    """Options of the engines. `make_core` knows those of the core."""
     journals: Callable[[str], JournalKeeper] | None = None
-    """Makes the journal of a participant, at each start of its process."""
+    """Function that makes the journal of a participant, at each start of its process."""

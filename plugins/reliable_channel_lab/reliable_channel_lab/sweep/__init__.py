@@ -1,8 +1,8 @@
-"""Sweeps: seeded simulations by the hundred, and the curves and answers that they give.
+"""Sweeps: hundreds of seeded simulations, and the resulting curves and answers.
 
-A sweep file says what to run (`plan.py`); each run is a pure function from its settings to a record
-(`runs.py`); executors run what a results directory lacks (`execution.py`, `results.py`); curves,
-answers and a page are made of the records alone (`curves.py`, `page.py`).
+A sweep file describes the runs (`plan.py`). Each run is a pure function from its settings to a
+record (`runs.py`). Executors do the runs that a results directory lacks (`execution.py`,
+`results.py`). Curves, answers and a page use only the records (`curves.py`, `page.py`).
 """
 
 from .execution import Executor, execute, local_processes

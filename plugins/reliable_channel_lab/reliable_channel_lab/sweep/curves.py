@@ -1,8 +1,7 @@
-"""Curves and answers, from records alone.
+"""Curves and answers that are computed from records.
 
-Figures of runs that differ in the seed only are put together: their mean, their lowest and their
-highest. A run in which there was nothing to measure, such as the delay of messages where none came,
-has no part in it.
+Figures of runs that differ only in the seed are combined: their mean, lowest and highest value. A
+run without a value, such as the delay of messages if none came, is left out.
 """
 
 import operator
@@ -14,7 +13,7 @@ from typing import Final
 from .runs import Record, Value
 
 Conditions = Mapping[str, Value]
-"""Values by setting."""
+"""Values by the names of settings."""
 
 _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">=": operator.ge,
@@ -24,7 +23,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What runs measured that differ in the seed."""
+    """Measurements of runs that differ only in the seed."""
 
     mean: float
     low: float
@@ -33,7 +32,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an answer must reach, such as `delivered_share >= 0.999`."""
+    """Condition of an answer, such as `delivered_share >= 0.999`."""
 
     measure: str
     comparison: str
@@ -41,7 +40,7 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> "Target":
-        """Read one.
+        """Read a condition from text.
 
         Raises:
             ValueError: it is none.
@@ -52,7 +51,7 @@ class Target:
         return cls(measure, comparison, float(bound))
 
     def is_met(self, figure: Figure | None) -> bool:
-        """Return True if the mean reaches it."""
+        """Return True if the mean fulfils it."""
         compare = _COMPARISONS[self.comparison]
         return figure is not None and compare(figure.mean, self.bound)
 
@@ -62,21 +61,21 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The choice that reaches a target at the least cost."""
+    """Choice that fulfils a target at the lowest cost."""
 
     given: Conditions
     choice: Conditions | None
-    """None where none reaches it."""
+    """Cost of the choice. None if no choice fulfils the target."""
     cost: float | None
 
 
 def select(records: Iterable[Record], where: Conditions) -> list[Record]:
-    """The records with these values."""
+    """Return the records with these values."""
     return [r for r in records if all(r.get(name) == value for name, value in where.items())]
 
 
 def figure(records: Iterable[Record], measure: str) -> Figure | None:
-    """What they measured; None where none of them has such a figure."""
+    """Return the measurements of these records, or None."""
     values = [record.get(measure) for record in records]
     numbers = [float(value) for value in values if isinstance(value, (int, float))]
     if not numbers:
@@ -85,12 +84,12 @@ def figure(records: Iterable[Record], measure: str) -> Figure | None:
 
 
 def values_of(records: Iterable[Record], setting: str) -> list[Value]:
-    """The values of a setting, in order."""
+    """Return the values of a setting, in order."""
     return sorted({record.get(setting) for record in records}, key=_order)
 
 
 def curve(records: Collection[Record], x: str, y: str) -> list[tuple[float, Figure | None]]:
-    """What was measured of `y` at each value of the setting `x`, by `x`."""
+    """Return the measurements of `y` at each value of the setting `x`."""
     points = []
     for value in values_of(records, x):
         assert isinstance(value, (int, float))
@@ -106,8 +105,8 @@ def best(
     least: str,
     each: Sequence[str] = (),
 ) -> list[Best]:
-    """For each combination of the settings `each`: the values of the settings `of` with which the
-    target is reached at the least `least`; of equal ones those that come first."""
+    """Return the best values of the settings `of` for each combination of the settings `each`. They
+    fulfil the target with the lowest `least`. Among equals the first ones are chosen."""
     answers = []
     for given in combinations(records, each):
         candidates = []
@@ -122,7 +121,7 @@ def best(
 
 
 def combinations(records: Iterable[Record], settings: Sequence[str]) -> list[Conditions]:
-    """The values that these settings have together, in order."""
+    """Return the combinations of values of these settings, in order."""
     rows = {tuple(record.get(name) for name in settings) for record in records}
     ordered = sorted(rows, key=lambda row: [_order(value) for value in row])
     return [dict(zip(settings, row, strict=True)) for row in ordered]

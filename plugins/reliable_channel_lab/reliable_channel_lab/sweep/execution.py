@@ -1,7 +1,6 @@
-"""Runs what a results directory lacks, in batches, each of which its executor writes there itself.
+"""Execution of the runs that a results directory lacks, in batches that executors write there.
 
-So neither the number of processes nor the size of a batch, nor how often it was all interrupted,
-makes a difference to the results.
+The results do not depend on the number of processes, the batch size, or interruptions.
 """
 
 import gc
@@ -16,7 +15,8 @@ from .runs import Record, Run
 
 Batch = Sequence[Run]
 Executor = Callable[[Path, Sequence[Batch]], Iterator[int]]
-"""Runs batches, has each written to the directory, and yields the size of each that is done."""
+"""Executor that runs batches, writes each to the directory, and yields the size of each finished
+one."""
 
 
 def execute(
@@ -27,10 +27,10 @@ def execute(
     batch_size: int,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Mapping[str, Record]:
-    """Run what the directory lacks and return the records by id, of all runs unless the executor
-    was stopped.
+    """Run the missing runs and return the records of all runs by id, unless the executor was
+    stopped.
 
-    `progress` is called with how many more are done, first those that were there.
+    `progress` is called with the number of newly finished runs, first with that of existing ones.
 
     Raises:
         ValueError: the directory has a file that is not a record; or the executors wrote elsewhere.
@@ -53,7 +53,7 @@ def execute(
 
 
 def local_processes(jobs: int, *, stopped: Callable[[], bool] = lambda: False) -> Executor:
-    """Run batches in so many processes of this machine."""
+    """Run batches in several processes of this machine."""
 
     def run(directory: Path, batches: Sequence[Batch]) -> Iterator[int]:
         return spread(partial(run_batch, directory), batches, jobs=jobs, stopped=stopped)
@@ -62,7 +62,7 @@ def local_processes(jobs: int, *, stopped: Callable[[], bool] = lambda: False) -
 
 
 def run_batch(directory: Path, batch: Batch) -> int:
-    """Run a batch, unless it was run, write it, and return its size."""
+    """Run a batch unless it is finished, write it, and return its size."""
     if not batch_path(directory, (run.id for run in batch)).exists():
         write_batch(directory, list(map(_record, batch)))
     return len(batch)

@@ -1,4 +1,4 @@
-"""Runs of whole groups: the real core at each participant, over a network that stays as it is."""
+"""Runs of whole groups: the real core at each participant, over a network that does not change."""
 
 from dataclasses import dataclass
 from random import Random
@@ -25,8 +25,8 @@ from ..sim.trial import Terms, run_trial
 from .runs import Run, Value
 
 COMING_MS: Final = 60_000
-"""Before the first message: all participants come, and have their first sync message behind
-them."""
+"""Time before the first message, in which all participants arrive and send their first sync
+message."""
 
 _MEASURED: Final = (
     "delivery_probability",
@@ -52,9 +52,9 @@ _KINDS: Final = ("content", "retry", "repair", "sync", "store_request")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRun(Run):
-    """A group that talks for a while and then falls silent.
+    """Group that talks for a while and then falls silent.
 
-    The conditions hold for all of the run: what did not arrive by its end, did not arrive.
+    The conditions apply to the whole run. A message that has not arrived by its end counts as lost.
     """
 
     kind: ClassVar = "group"

@@ -1,4 +1,4 @@
-"""The kinds of runs there are, by name."""
+"""Kinds of runs, by name."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,6 +11,6 @@ KINDS: Final[Mapping[str, type[Run]]] = {kind.kind: kind for kind in (GroupRun, 
 
 
 def run_of(settings: Mapping[str, Any]) -> Run:
-    """The run that has these `Run.settings`."""
+    """Return the run with these `Run.settings`."""
     own = dict(settings)
     return KINDS[own.pop("run")].of(own)

@@ -1,8 +1,8 @@
-"""Batches on Spark: each is a task, which runs it and writes its file.
+"""Batches on Spark. Each batch is a task, which runs it and writes its file.
 
-So the directory must be one that all executors see, as for any files that Spark writes. What a task
-returns is only that it is done: the files are what counts, so that neither a killed executor, whose
-task another one takes over, nor a killed driver loses more than the batches that were under way.
+All executors must see the directory, as for any files that Spark writes. A task only reports that
+it is done. If an executor is killed, another one takes over its task. If the driver is killed, only
+the running batches are lost.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LOOK_S: Final = 0.5
-"""How often it is looked which files are there."""
+"""Polling interval for the files in the directory."""
 _BATCHES: Final = "number long, directory string, runs string"
 _DONE: Final = "done long"
 
 
 def spark_executor(spark: SparkSession, *, stopped: Callable[[], bool] = lambda: False) -> Executor:
-    """Run batches on a session, which may be one of Spark Connect, until it is to be stopped."""
+    """Run batches on a session, which may be one of Spark Connect, until it is stopped."""
 
     def run(directory: Path, batches: Sequence[Batch]) -> Iterator[int]:
         if not batches:
@@ -56,7 +56,7 @@ def spark_executor(spark: SparkSession, *, stopped: Callable[[], bool] = lambda:
 
 
 def run_all(batches: DataFrame, count: int) -> DataFrame:
-    """From a row a batch, how many runs of it are done; each row is one task."""
+    """Yield the number of finished runs for each batch. A row is one batch and one task."""
     spread = batches.repartitionByRange(count, "number")
     return spread.select("directory", "runs").mapInArrow(_run_rows, _DONE)
 

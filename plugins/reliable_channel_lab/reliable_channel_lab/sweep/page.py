@@ -1,5 +1,4 @@
-"""The answers of a sweep as a page: Markdown with SVG beside it, the same bytes for the same
-records."""
+"""Answers of a sweep as a page: Markdown with SVG images, the same bytes for the same records."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ _NO_FIGURE: Final = "none"
 
 
 def page_text(plan: Plan, records: Mapping[str, Record], *, command: str, plots: str) -> str:
-    """The page, with pictures in the directory `plots`.
+    """Return the page, with pictures in the directory `plots`.
 
     Raises:
         ValueError: a text asks for figures that there are not.
@@ -43,7 +42,7 @@ def page_text(plan: Plan, records: Mapping[str, Record], *, command: str, plots:
 def pictures(
     plan: Plan, records: Mapping[str, Record], *, to: Format = "svg"
 ) -> Iterator[tuple[str, bytes]]:
-    """The pictures of a page, each with its file's name.
+    """Return the pictures of a page by file name.
 
     Raises:
         PlotsUnavailable: matplotlib is not installed.
@@ -62,10 +61,10 @@ def _questions(plan: Plan) -> list[Question]:
 
 
 def fill_in(text: str, records: Sequence[Record]) -> str:
-    """Put measured means where a text has `{measure | setting=value, … | format}`.
+    """Replace `{measure | setting=value, … | format}` in a text by measured means.
 
     The format is one of Python's for floats, `s` for milliseconds shown as seconds, or `bytes` for
-    bytes, kB or MB; `.3g` where there is none.
+    bytes, kB or MB. The default is `.3g`.
 
     Raises:
         ValueError: no record has these values and this figure.
@@ -190,7 +189,7 @@ def _code(name: str) -> str:
 
 
 def words(name: str) -> str:
-    """The name of a setting or a measure as people read it."""
+    """Return the name of a setting or a measure for people."""
     return name.replace("_", " ")
 
 

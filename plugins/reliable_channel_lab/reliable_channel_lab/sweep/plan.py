@@ -1,7 +1,7 @@
-"""What a sweep file asks for: experiments, which are runs, and questions, which are read from them.
+"""Sweep file: experiments, which consist of runs, and questions to their results.
 
-In an experiment every setting is one value or a list of values; it has a run for each combination
-and each seed. An error names the key that is wrong.
+In an experiment every setting has one value or a list of values. There is a run for each
+combination and each seed. An error names the wrong key.
 """
 
 import tomllib
@@ -21,17 +21,17 @@ MAX_RUNS: Final = 1_000_000
 
 @dataclass(frozen=True)
 class Experiment:
-    """Runs that differ in what the grid has several values of, and in the seed."""
+    """Runs that differ in the settings with several values, and in the seed."""
 
     name: str
     kind: type[Run]
     grid: Mapping[str, Sequence[Any]]
-    """Values by setting."""
+    """Values by the names of settings."""
     seeds: range
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
-        """All of them.
+        """Return all runs of the experiment.
 
         Raises:
             ValueError: a setting is wrong; the text begins with its name.
@@ -52,13 +52,13 @@ class Plan:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Each run once, in the order of the file, also if it belongs to several experiments."""
+        """All runs, each once, in the order of the file."""
         every = (run for experiment in self.experiments.values() for run in experiment.runs)
         return tuple({run.id: run for run in every}.values())
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a sweep file.
+    """Read a sweep file from disk.
 
     Raises:
         ValueError: it is none; the text says where and what is allowed.

@@ -1,4 +1,4 @@
-"""What is asked of the records of a sweep: plots, and which values are best for a target."""
+"""Questions to the records of a sweep: plots, and the best values for a target."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from .runs import Run
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A row of diagrams, one for each value of `panels`, with a line for each value of `lines`."""
+    """Row of diagrams, one for each value of `panels`, with a line for each value of `lines`."""
 
     x: str
     y: str
@@ -23,8 +23,8 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class BestOf:
-    """Which values of the settings `of` reach the target at the least `least`, for each combination
-    of the settings `each`."""
+    """Question for the values of the settings `of` that fulfil the target at the lowest `least`,
+    for each combination of the settings `each`."""
 
     of: tuple[str, ...]
     target: Target
@@ -35,22 +35,23 @@ class BestOf:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One section of the page."""
+    """Section of the page."""
 
     name: str
     experiments: tuple[str, ...]
     title: str
     text: str = ""
     answer: str = ""
-    """One sentence; may hold figures: `{measure | setting=value, … | format}` (`page.fill_in`)."""
+    """Answer in one sentence, perhaps with figures: `{measure | setting=value, … | format}`
+    (`page.fill_in`)."""
     remark: str = ""
-    """What else is to be said, likewise."""
+    """Further text, with figures in the same form."""
     plots: tuple[Plot, ...] = ()
     best: tuple[BestOf, ...] = ()
 
 
 class Asked(Protocol):
-    """As much of an experiment as a question needs to know."""
+    """Part of an experiment that a question needs."""
 
     @property
     def kind(self) -> type[Run]: ...
@@ -62,7 +63,7 @@ class Asked(Protocol):
 def read_question(
     name: str, table: Mapping[str, Any], experiments: Mapping[str, Asked]
 ) -> Question:
-    """A question from its table in a sweep file.
+    """Return a question from its table in a sweep file.
 
     Raises:
         ValueError: a key is wrong; the text names it.
@@ -102,7 +103,7 @@ def read_question(
 
 
 def default_question(name: str, experiment: Asked) -> Question:
-    """What is asked of an experiment that no question names: each of its measures over the first
+    """Return the default question of an experiment without one: each of its measures over the first
     number that it varies."""
     varied = [name for name, values in experiment.grid.items() if len(values) > 1]
     x = next((name for name in varied if _are_numbers(experiment.grid[name])), None)

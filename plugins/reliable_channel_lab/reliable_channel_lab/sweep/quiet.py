@@ -1,4 +1,4 @@
-"""Runs of quiet groups: what sync costs, and when a missed message is noticed."""
+"""Runs of quiet groups: the cost of sync, and the time to notice a missing message."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from .runs import Run, Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuietRun(Run):
-    """A group in which a participant writes now and then, by its sync timers alone
+    """Group in which a participant writes rarely, simulated by its sync timers alone
     (`sim/quiet.py`)."""
 
     kind: ClassVar = "quiet"
@@ -54,7 +54,7 @@ class QuietRun(Run):
     ] = 60_000
 
     def measure(self) -> dict[str, Value]:
-        """Play the rounds and count."""
+        """Play the rounds and count messages."""
         group = QuietGroup(
             self.seed,
             self.participants,

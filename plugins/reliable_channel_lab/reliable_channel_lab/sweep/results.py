@@ -1,8 +1,7 @@
-"""The directory of a sweep: a file of records for each batch that was finished.
+"""Directory of a sweep, with a file of records for each finished batch.
 
-A batch is there whole or not at all, so that a process that was killed loses its unfinished
-batches, and the next one does what is not there. How runs were put into batches makes no
-difference: what counts is the set of records.
+A batch is written completely or not at all. A killed process loses its unfinished batches, and the
+next one repeats them. Only the set of records counts, not their batches.
 """
 
 import json
@@ -19,7 +18,7 @@ _SUFFIX: Final = ".jsonl"
 
 
 def batch_path(directory: Path, ids: Iterable[str]) -> Path:
-    """Where the records of these runs are, or will be, if they are one batch."""
+    """Return the path of the records of these runs, if they are one batch."""
     name = sha256(" ".join(sorted(ids)).encode()).hexdigest()[:16]
     return directory / (name + _SUFFIX)
 
@@ -36,7 +35,7 @@ def write_batch(directory: Path, records: Sequence[Record]) -> None:
 
 
 def read_results(directory: Path) -> dict[str, Record]:
-    """All records by id, in the order of the ids.
+    """Return all records by id, in the order of the ids.
 
     Raises:
         ValueError: a file is damaged, or two records of one run differ.
@@ -64,7 +63,7 @@ def write_records(path: Path, records: Mapping[str, Record]) -> None:
 
 
 def digest(records: Mapping[str, Record]) -> str:
-    """Hex sha256 of records, in the order of their ids: equal for equal results."""
+    """Return the hex sha256 of records in the order of their ids, equal for equal results."""
     return sha256(_lines(records).encode()).hexdigest()
 
 

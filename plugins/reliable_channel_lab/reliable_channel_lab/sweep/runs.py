@@ -1,7 +1,7 @@
-"""What a run of a sweep is: a value with a stable id, and a pure function from it to a record.
+"""Run of a sweep: a value with a stable id, and a pure function from it to a record.
 
-A record is one flat object of numbers, words and truth values: what was set, and what was measured.
-It names no machine and no duration of the machine's own, so that equal runs have equal records.
+A record is one flat object of numbers, words and truth values: the settings and the measurements.
+It names no machine and no measured duration, so equal runs have equal records.
 """
 
 import json
@@ -18,7 +18,7 @@ from reliable_channel.sds.declared import Bound, Doc, check, declared
 
 Value = int | float | str | bool | None
 Record = Mapping[str, Value]
-"""What was set and measured, by name; `id`, `run` and `seed` are always there."""
+"""Settings and measurements by name. `id`, `run` and `seed` are always present."""
 
 ID_DIGITS: Final = 16
 _OF_CORE: Final = {
@@ -35,12 +35,12 @@ OPTIONS: Final = (
     ),
     "retrieval_strategy",
 )
-"""Options that the core obeys, by flat name: no other makes a difference in a simulation."""
+"""Options of the core by flat name. No other option makes a difference in a simulation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(ABC):
-    """One simulation with one seed; its fields are its settings.
+    """One simulation with one seed. Its fields are its settings.
 
     Raises:
         ValueError: a setting that is not allowed; the text begins with its name.
@@ -48,20 +48,20 @@ class Run(ABC):
 
     kind: ClassVar[str]
     measures: ClassVar[tuple[str, ...]]
-    """The names of what `measure` gives."""
+    """Names of the values that `measure` returns."""
     takes_options: ClassVar[bool] = False
     """True if the options of a channel are settings, too."""
 
     seed: Annotated[int, Bound(0), Doc("Decides all that is drawn.")]
     options: tuple[tuple[str, Any], ...] = ()
-    """Those that differ from the defaults of `ChannelOptions`, by flat name."""
+    """Options that differ from the defaults of `ChannelOptions`, by flat name."""
 
     def __post_init__(self) -> None:
         check(self)
 
     @abstractmethod
     def measure(self) -> dict[str, Value]:
-        """Run it. Equal runs measure equal figures, on any machine."""
+        """Run the simulation. Equal runs return equal figures on any machine."""
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class Run(ABC):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """A run from its settings and options by name, as a plan or a record has them.
+        """Return a run from its settings and options by name, as a plan or a record has them.
 
         Raises:
             ValueError: as the class, and for names that are not known, or missing.
@@ -98,21 +98,21 @@ class Run(ABC):
 
     @property
     def settings(self) -> dict[str, Value]:
-        """All that is set, defaults of the run included, options by their own names."""
+        """Return all settings, defaults of the run included, and options by their own names."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "options"}
         return {"run": self.kind, **own, **dict(self.options)}
 
     @property
     def id(self) -> str:
-        """Equal for equal settings, in any plan."""
+        """Id that is equal for equal settings, in any plan."""
         canonical = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
         return sha256(canonical.encode()).hexdigest()[:ID_DIGITS]
 
     def record(self) -> Record:
-        """Run it, and say what was set and measured."""
+        """Run the simulation, and return settings and measurements."""
         return {"id": self.id, **self.settings, **self.measure()}
 
 
 def to_line(record: Record) -> str:
-    """A record as a line of JSON, always the same."""
+    """Return a record as a line of JSON, always in the same form."""
     return json.dumps(record, separators=(",", ":"), sort_keys=True)

@@ -1,4 +1,4 @@
-"""A member of a quiet group by State Vector Sync: the state machine of the plugin."""
+"""Member of a quiet group by State Vector Sync: the state machine of the plugin."""
 
 from collections.abc import Iterator
 from random import Random
@@ -14,8 +14,8 @@ except ModuleNotFoundError as error:
 
 
 class SvsMember:
-    """The vector names the members that wrote since the run began, so that it is short; its timers
-    do not depend on that."""
+    """Member whose vector names the members that wrote since the run began. This keeps it short,
+    and its timers do not depend on it."""
 
     def __init__(self, interval_ms: int, number: int, now_ms: int, random: Random) -> None:
         self.known = 0
@@ -27,7 +27,7 @@ class SvsMember:
         )
 
     def write(self, now_ms: int) -> Said:
-        """Publish: the vector goes out at once (§4.2), and stands for the message here."""
+        """Publish. The vector is sent at once (§4.2), and represents the message here."""
         self._svs.publish(now_ms)
         self.known += 1
         [vector] = self._svs.outgoing()
@@ -40,22 +40,22 @@ class SvsMember:
                 self.known += event.last_seq - event.first_seq + 1
 
     def recover(self, message: Said, now_ms: int) -> None:
-        """Fetch a publication that it missed, which touches no timer once a vector named it."""
+        """Receive a missing publication. This changes no timer after a vector named it."""
         if self._svs.vector.is_outdated_to(StateVector.decode(message.data)):
             self.hear(message, now_ms)
 
     def next_deadline_ms(self) -> int:
-        """When the timer ends, of whichever state."""
+        """Return the end of the timer of the present state."""
         return self._svs.next_deadline_ms()
 
     def on_deadline(self, now_ms: int) -> Iterator[Said]:
-        """Send the vector, or leave suppression without a word."""
+        """Send the vector, or leave suppression without sending."""
         self._svs.on_deadline(now_ms)
         return (Said(vector, is_sync=True) for vector in self._svs.outgoing())
 
 
 def vector_bytes(participants: int) -> int:
-    """Size of a vector that names this many members, each of which published since its one
+    """Return the size of a vector with this many members, each of which published since its only
     start."""
     started_s = 1_700_000_000
     return len(

@@ -1,6 +1,6 @@
-"""A member of a quiet group that tunes itself: measures, timer and copies of the core, without its
-log. Requests and retries are left out: the simulation gives a member what it noticed to be missing,
-and in a group an acknowledgement is there before a retry."""
+"""Self-tuning member of a quiet group: measurements, timer and copies of the core, without its log.
+Requests and retries are left out. The simulation returns a missing message to a member that noticed
+it, and in a group an acknowledgement comes before a retry."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,20 +19,20 @@ from ..sim.quiet import Said
 CONTENT: Final = b"a message"
 SECOND_MS: Final = 1_000
 QUIET_MS: Final = 120_000
-"""After which the syncs of a core carry the root of its log."""
+"""Time after which the syncs of a core carry the root of its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class TunedSaid(Said):
-    """What a member broadcasts, and what its receivers see of it."""
+    """Broadcast of a member, with the parts that its receivers see."""
 
     message: Message
     sent_at_ns: int
-    """Its Waku timestamp: of a message that of the first copy, which its id is made of."""
+    """Waku timestamp. For a message it is that of the first copy, from which its id is made."""
 
 
 class TunedMember:
-    """SDS with `self_tuning`: what starts the timer anew is that of `sds/receiving.py`."""
+    """SDS with `self_tuning`. The same events as in `sds/receiving.py` restart the timer."""
 
     def __init__(self, interval_ms: int, number: int, now_ms: int, random: Random) -> None:
         self.known = self._has = 0
@@ -45,7 +45,7 @@ class TunedMember:
         self._written: dict[str, TunedSaid] = {}
 
     def write(self, now_ms: int) -> Said:
-        """Write the next message, of which copies follow."""
+        """Write the next message. Copies follow."""
         self._has = self.known = self._has + 1
         sent_at_ns = now_ms * 1_000_000
         message_id = reliable_channel_id(self._name, sent_at_ns, CONTENT)
@@ -57,7 +57,7 @@ class TunedMember:
         return said
 
     def hear(self, said: Said, now_ms: int) -> None:
-        """Take a message, a copy of one, or a sync message."""
+        """Receive a message, a copy of one, or a sync message."""
         assert isinstance(said, TunedSaid)
         newest = int.from_bytes(said.data)
         self._heard.add(said.message.sender_id)
@@ -80,15 +80,15 @@ class TunedMember:
             self._timer.prompt(now_ms)
 
     def recover(self, message: Said, now_ms: int) -> None:
-        """Get a message that it missed: content like any other."""
+        """Receive a missing message, which counts as content."""
         self.hear(message, now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When the next sync message or copy is due."""
+        """Return the time of the next sync message or copy."""
         return self._tuner.agenda.next_ms
 
     def on_deadline(self, now_ms: int) -> Iterator[Said]:
-        """Send copies and a sync message, as far as they are due."""
+        """Send due copies and a due sync message."""
         for message_id in self._tuner.take_copies(now_ms):
             yield self._written[message_id]
         if self._timer.due_ms is not None and self._timer.due_ms <= now_ms:
@@ -98,7 +98,7 @@ class TunedMember:
 
 
 def sync_bytes() -> int:
-    """Size of a sync message of a core that is quiet, with two references and a root."""
+    """Return the size of a sync message of a quiet core, with two references and a root."""
     options = SdsOptions(self_tuning=True)
     core = SdsProtocol("quiet", "p0", now_ms=0, random=lambda: 0.5, options=options)
     for number in range(2):

@@ -1,4 +1,4 @@
-"""What a participant puts on its transport, and what of it the transport has not taken yet."""
+"""The packets of a participant, until the transport has taken them."""
 
 from collections import deque
 from hashlib import sha256
@@ -12,7 +12,7 @@ from .wire import Envelope
 
 
 class Broadcast:
-    """Puts what is to be sent into envelopes."""
+    """Puts payloads into envelopes."""
 
     def __init__(self, context: CoreContext) -> None:
         self.outgoing: deque[Outgoing] = deque()
@@ -27,12 +27,12 @@ class Broadcast:
         self.outgoing.append(Outgoing(kind, message.id.hex(), data))
 
     def payload(self, peer_id: PeerId, payload: bytes) -> None:
-        """A payload to one peer."""
+        """Return an envelope with a payload for one peer."""
         self._emit(f"payload {next(self._numbers)}", peer_id, payload)
 
     def answer(self, peer_id: PeerId) -> bool:
-        """An empty payload, without an answer, to a peer that said "I am here"; return whether the
-        last such one to it is out, as otherwise it will do."""
+        """Answer a peer's "I am here" with an empty payload that needs no answer. Return False
+        while the last such payload to the peer still waits, because it is enough."""
         answer_id = f"answer to {peer_id.decode()}"
         if answer_id in self.under_way:
             return False
@@ -46,13 +46,13 @@ class Broadcast:
         self.outgoing.append(Outgoing(OutgoingKind.RETRY, payload_id, data))
 
     def hello(self) -> str:
-        """Say "I am here" to all; return its id."""
+        """Say "I am here" to all peers, and return the id of the message."""
         hello_id = f"hello {next(self._numbers)}"
         self.outgoing.append(Outgoing(OutgoingKind.SYNC, hello_id, self._envelope()))
         return hello_id
 
     def ephemeral(self, content: bytes, now_ms: int) -> Outgoing:
-        """An ephemeral message, to all; it is for the caller to send it."""
+        """Return an ephemeral message to all peers. The caller sends it."""
         nonce = now_ms.to_bytes(8) + next(self._numbers).to_bytes(8)
         data = self._envelope(ephemeral=content, nonce=nonce)
         return Outgoing(OutgoingKind.EPHEMERAL, sha256(data).hexdigest(), data)

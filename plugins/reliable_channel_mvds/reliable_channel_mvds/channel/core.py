@@ -1,13 +1,13 @@
-"""A participant of a channel that is kept in sync by MVDS.
+"""A participant of a channel that MVDS keeps in sync.
 
-A transport of a channel is heard by all, which MVDS knows nothing of. So a new message is
-broadcast once, to all; from then on a node (`node.py`) repeats it to those that do not acknowledge
-it. Payloads between others are overheard: a peer that acknowledges a message has it. Peers are
-those that were heard; one that leaves everything unanswered counts as gone, and one that comes
-again is offered what is held.
+All participants hear the transport of a channel, which MVDS does not know. So a new message is
+broadcast once to all. From then on a node (`node.py`) repeats it to the peers that do not
+acknowledge it. Payloads between other participants are read too: a peer that acknowledges a message
+has it. The peers are the participants that were heard. A peer that leaves everything unanswered
+counts as gone. One that returns is offered the messages that are held.
 
-MVDS has no order: each message is delivered as it comes, and stands in the log by the Lamport
-timestamp that its sender gave it, so that all participants end with the same log.
+MVDS has no order. Each message is delivered when it arrives. In the log it has the place of its
+sender's Lamport timestamp, so all participants end with the same log.
 """
 
 from collections.abc import Collection, Sequence
@@ -80,21 +80,20 @@ class MvdsCore:
 
     @property
     def unacknowledged(self) -> Collection[str]:
-        """The ids of own messages that no participant is known to have."""
+        """The ids of the own messages that no participant is known to have."""
         return self._own.resent.keys()
 
     @property
     def capacity_left(self) -> int:
-        """How many more own messages may wait for an acknowledgement."""
+        """The number of further own messages that may wait for an acknowledgement."""
         return max(0, self._options.limits.outgoing_messages - len(self._own.resent))
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message for all and return its id.
+        """Accept a message for all participants and return its id.
 
-        Raises:
-            EmptyContent: there is nothing to send.
-            ContentTooLong: it would be longer than `max_message_bytes`.
-            OutgoingBufferFull: too many own messages are unacknowledged, or all that is held.
+        Raises: EmptyContent: there is nothing to send. ContentTooLong: it would be longer than
+        `max_message_bytes`. OutgoingBufferFull: too many own messages are unacknowledged, or all
+        held messages are.
         """
         if not content:
             raise EmptyContent("the content is empty; there is nothing to send")
@@ -138,13 +137,13 @@ class MvdsCore:
         return outgoing.message_id
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
-        """Take note that an own message, or a payload, is out."""
+        """Note that an own message or a payload was sent."""
         self._broadcast.under_way.discard(message_id)
         self._own.dispatched(message_id)
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
-        """Broadcast an own message again; return False where it is acknowledged, or was sent so as
-        often as may be."""
+        """Broadcast an own message again. Return False where it is acknowledged, or has no attempts
+        left."""
         resent = self._own.resent.get(message_id, self._options.max_retry_attempts)
         if resent >= self._options.max_retry_attempts:
             return False
@@ -159,7 +158,7 @@ class MvdsCore:
             self._node.withdraw(_id(message_id))
 
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
-        """Join a running conversation of which nothing before `wanted_from` (ms) is wanted."""
+        """Join a running conversation without the messages from before `wanted_from` (ms)."""
         self._delivery.want_from(wanted_from)
 
     # -- receiving ---------------------------------------------------------------------------------
@@ -172,7 +171,7 @@ class MvdsCore:
         retrieval_hint: bytes | None = None,
         sent_at_ns: int | None = None,
     ) -> Arrival:
-        """Take bytes from the transport or from Store. Never raises for what the bytes are."""
+        """Take bytes from the transport or from Store. No bytes raise an error."""
         try:
             envelope = Envelope.decode(data)
         except EnvelopeError as error:
@@ -291,7 +290,8 @@ class MvdsCore:
     # -- time --------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` must be called next, or None while there is nothing to wait for."""
+        """Return the time at which `on_deadline` must be called next, or None if nothing is
+        planned."""
         deadlines = (
             self._hello.due_ms,
             None if self._broadcast.under_way else self._node.next_deadline_ms(),
@@ -299,7 +299,7 @@ class MvdsCore:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do all that is due."""
+        """Do everything that is due."""
         if self._hello.due_ms is not None and self._hello.due_ms <= now_ms:
             self._hello.said(now_ms, alone=not self._node.peers(self._group))
             self._counters.syncs_sent += 1
@@ -313,44 +313,44 @@ class MvdsCore:
     # -- outputs -----------------------------------------------------------------------------------
 
     def missing(self) -> Sequence[MissingEntry]:
-        """Nothing: what others have is offered, and asked of them."""
+        """Do nothing: peers offer their messages, and MVDS requests them."""
         return ()
 
     def wanted(self) -> Sequence[MissingEntry]:
-        """Nothing: asking for what is offered is all that there is to the protocol."""
+        """Do nothing: MVDS requests the messages that peers offer."""
         return ()
 
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
-        """Nothing is missing."""
+        """Return no ids, as MVDS does not know of gaps."""
 
     @property
     def is_missing_something(self) -> bool:
-        """True if `missing()` names anything."""
+        """True if `missing()` is not empty."""
         return False
 
     def is_awaited(self, message_id: str) -> bool:
-        """Return True if other messages wait for a missing one; there is no order here."""
+        """Return True if other messages wait for a missing one. In MVDS none ever does."""
         return False
 
     def events(self) -> list[SdsEvent]:
-        """Hand out all that happened."""
+        """Return everything that happened since the last call."""
         events = list(self._events)
         self._events.clear()
         return events
 
     def outgoing(self) -> list[Outgoing]:
-        """Hand out all that must be broadcast, in order."""
+        """Return the packets that must be broadcast, in order."""
         outgoing = list(self._broadcast.outgoing)
         self._broadcast.outgoing.clear()
         return outgoing
 
     def changes(self) -> Changes:
-        """Hand out what changed of what a restart needs."""
+        """Return the changes of the state that a restart needs."""
         self._delivery.record()
         return self._context.recorder.take()
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
-        """Begin as before a restart."""
+        """Begin with the state of before a restart."""
         self._node.restore(tables, now_ms)
         self._delivery.restore(tables, newest)
         undispatched = self._own.restore(tables.get(OWN.name, ()))
@@ -359,12 +359,12 @@ class MvdsCore:
             self._broadcast_message(OutgoingKind.CONTENT, _id(message_id))
 
     def progress(self) -> Progress:
-        """How much of what it knows of it has."""
+        """Return the number of messages of this participant that each peer has."""
         missing = self._node.statistics().requests
         return Progress(received=self._counters.delivered, missing=missing, lost=0)
 
     def statistics(self) -> SdsStatistics:
-        """A snapshot of counters and buffers; zero for what MVDS has not."""
+        """Return a snapshot of counters and buffers, with 0 where MVDS has no such thing."""
         progress = self.progress()
         return SdsStatistics(
             counters=copy(self._counters),

@@ -1,4 +1,5 @@
-"""From what a node was given to the log and the application, in the order of Lamport timestamps."""
+"""The way of messages from the node to the log and the application, in the order of Lamport
+timestamps."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from .wire import Content, EnvelopeError
 
 
 class Delivery:
-    """The log of a participant, its clock, and what is reported of both."""
+    """The log and the clock of a participant, and the reports about both."""
 
     def __init__(self, context: CoreContext) -> None:
         self._options = context.options.sds_options()
@@ -41,11 +42,11 @@ class Delivery:
         self._wanted_from = 0
 
     def next_clock(self, now_ms: int) -> int:
-        """The Lamport timestamp of a message that is sent now, once it is accepted."""
+        """Return the Lamport timestamp of the next own message."""
         return max(now_ms, self.clock + 1)
 
     def accepted(self, message_id: MessageId, content: Content) -> None:
-        """An own message stands in the log at once."""
+        """Put an own message into the log at once."""
         self.clock = content.lamport_timestamp
         self._insert(message_id.hex(), content, None)
         self.counters.sent += 1
@@ -53,7 +54,8 @@ class Delivery:
     def deliver(
         self, event: node_events.MessageReceived, now_ms: int, retrieval_hint: bytes | None
     ) -> None:
-        """A message of others came; it is delivered unless it was, or cannot be."""
+        """Take a message of another participant and deliver it, unless it was delivered before or
+        is invalid."""
         message_id = event.message_id.hex()
         try:
             message = Content.decode(event.body)
@@ -88,24 +90,24 @@ class Delivery:
     def rejected(
         self, reason: RejectionReason, detail: str, sender_id: str = "", message_id: str = ""
     ) -> Arrival:
-        """Emit that something was refused."""
+        """Report a refusal."""
         self.counters.rejected += 1
         self.events.append(MessageRejected(reason, detail, message_id, sender_id))
         return Arrival(Outcome.REJECTED, message_id, reason=reason)
 
     def want_from(self, wanted_from: int) -> None:
-        """Nothing from before is delivered."""
+        """Skip the messages from before."""
         self._wanted_from = wanted_from
         self._context.recorder.put(CHANNEL, "mvds_wanted_from", wanted_from)
 
     def record(self) -> None:
-        """Note the clock for a restart, if it has moved."""
+        """Record the clock for a restart, if it has moved."""
         if self.clock != self._recorded_clock:
             self._recorded_clock = self.clock
             self._context.recorder.put(CHANNEL, "clock", self.clock)
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry]) -> None:
-        """Begin as before a restart."""
+        """Begin with the state of before a restart."""
         values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
         clock, wanted_from = values.get("clock", 0), values.get("mvds_wanted_from", 0)
         assert isinstance(clock, int) and isinstance(wanted_from, int)

@@ -1,4 +1,5 @@
-"""Unacknowledged own messages, and when this participant announces itself."""
+"""Own messages without acknowledgement, and the times at which this participant announces
+itself."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,7 +12,8 @@ LONGEST_HELLO_INTERVAL_MS: Final = 300_000
 
 
 class OwnMessages:
-    """Own messages without an acknowledgement, and how often each was sent ahead of its time."""
+    """Own messages without acknowledgement, with the number of times that each was sent ahead of
+    its time."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -29,7 +31,7 @@ class OwnMessages:
             self._recorder.put(OWN, message_id, 1)
 
     def settle(self, message_id: str) -> bool:
-        """It is acknowledged or given up; return whether it was waiting for that."""
+        """Note that a message is acknowledged or given up. Return True if it was waiting."""
         if self.resent.pop(message_id, None) is None:
             return False
         self._undispatched.pop(message_id, None)
@@ -37,7 +39,8 @@ class OwnMessages:
         return True
 
     def restore(self, rows: Iterable[Row]) -> list[str]:
-        """Begin as before a restart; return the ids of those that never went out."""
+        """Begin with the state of before a restart. Return the ids of the messages that were never
+        sent."""
         for message_id, dispatched in rows:
             assert isinstance(message_id, str)
             self.resent[message_id] = 0
@@ -47,8 +50,8 @@ class OwnMessages:
 
 
 class Hello:
-    """When to say "I am here": at the start, and while no other participant is known, ever more
-    rarely."""
+    """The times of "I am here": at the start and, while no other participant is known, with longer
+    and longer pauses."""
 
     def __init__(self, now_ms: int) -> None:
         self.due_ms: int | None = now_ms
@@ -62,5 +65,5 @@ class Hello:
         self._interval_ms = FIRST_HELLO_INTERVAL_MS
 
     def alone(self, now_ms: int) -> None:
-        """The last of the others is gone."""
+        """Note that the last of the other participants is gone."""
         self.due_ms = now_ms + self._interval_ms

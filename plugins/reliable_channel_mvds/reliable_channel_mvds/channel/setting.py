@@ -1,4 +1,4 @@
-"""A node's options, from those of its channel."""
+"""The options of a node, from those of its channel."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -10,16 +10,17 @@ if TYPE_CHECKING:
 
 EPOCH_MS: Final = 300
 INTERVAL_GROWTH: Final = 64
-"""The longest interval by the first: 30 s grow to 32 minutes."""
+"""The longest interval, as a multiple of the first one: 30 s grow to 32 minutes."""
 MAX_PEERS: Final = 64
-"""Or `limits.participants`, if that is less. Every participant repeats everything to all that do
-not acknowledge it: that is for small groups, and no stranger should cost more."""
+"""`limits.participants` is used if it is less. Every participant repeats everything to all peers
+that do not acknowledge it. So this protocol is for small groups, and strangers must not cost
+more."""
 FRESH_MS: Final = 60_000
-"""An "I am here" from longer ago, out of Store, is not answered."""
+"""An "I am here" from Store that is older than this is not answered."""
 
 
 def node_options(options: "SdsOptions") -> NodeOptions:
-    """The options of the node inside a channel.
+    """Return the options of the node inside a channel.
 
     Raises:
         ValueError: `max_message_bytes` leaves no room for a payload.

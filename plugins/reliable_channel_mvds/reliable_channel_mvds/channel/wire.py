@@ -1,4 +1,4 @@
-"""What a channel puts on its transport: envelopes that name their receiver."""
+"""The envelopes that a channel puts on its transport. Each names its receiver."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,23 +8,23 @@ from google.protobuf.message import DecodeError
 from . import mvds_channel_pb2
 
 MAX_ID_BYTES: Final = 256
-"""Of a channel's or a participant's id, so that an envelope leaves room for what is in it."""
+"""The longest id of a channel or a participant, so that an envelope leaves room for its payload."""
 ENVELOPE_ROOM_BYTES: Final = 3 * MAX_ID_BYTES + 32
-"""At most what an envelope adds."""
+"""The most bytes that an envelope adds."""
 
 
 class EnvelopeError(ValueError):
-    """Bytes that are not an envelope, or a body that is not content."""
+    """The bytes are no envelope, or the body is no content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A payload, or an ephemeral message, and its receiver."""
+    """A payload or an ephemeral message, with its receiver."""
 
     channel_id: str
     sender_id: str
     recipient_id: str = ""
-    """Empty: all participants."""
+    """An empty text stands for all participants."""
     payload: bytes = b""
     ephemeral: bytes = b""
     nonce: bytes = b""
@@ -32,7 +32,7 @@ class Envelope:
 
     @property
     def is_hello(self) -> bool:
-        """True if it says no more than that its sender is here."""
+        """True if the envelope only says that its sender is here."""
         return not (self.recipient_id or self.payload or self.ephemeral)
 
     def encode(self) -> bytes:
@@ -47,10 +47,9 @@ class Envelope:
 
     @classmethod
     def decode(cls, data: bytes) -> "Envelope":
-        """Read one.
+        """Read an envelope.
 
-        Raises:
-            EnvelopeError: it is none, or an id is empty or too long.
+        Raises: EnvelopeError: the bytes are no envelope, or an id is empty or too long.
         """
         try:
             read = mvds_channel_pb2.Envelope.FromString(data)
@@ -81,10 +80,9 @@ class Content:
 
     @classmethod
     def decode(cls, data: bytes) -> "Content":
-        """Read one.
+        """Read a body.
 
-        Raises:
-            EnvelopeError: it is none, or a field is missing or cannot be.
+        Raises: EnvelopeError: the bytes are no body, or a field is missing or impossible.
         """
         try:
             read = mvds_channel_pb2.Content.FromString(data)

@@ -1,9 +1,9 @@
 """A participant of a channel whose sync protocol is State Vector Sync.
 
-Messages are publications, broadcast as they are made. The state vector is the digest: a member that
-learns from one of messages that it lacks asks for them by name, and any member that has them
-answers. Messages of one sender are delivered in order, each once; the log is ordered by Lamport
-timestamp and id, and so equal for all members with the same messages.
+Messages are publications and are broadcast at once. The state vector is the digest: a member that
+learns of a missing message from it asks for the message by name, and any member that has the
+message answers. The messages of one sender are delivered in order, each of them once. The log is
+ordered by Lamport timestamp and id, so it is equal for all members with the same messages.
 """
 
 from collections.abc import Collection, Sequence
@@ -38,12 +38,12 @@ from .streams import LOST, STREAMS
 from .wire import OVERHEAD_BYTES
 
 LACKING_TOLD: Final = 50
-"""Messages given up that a state vector names, the newest."""
+"""The newest of the messages that a state vector names and that were given up."""
 BOOTSTRAP_TIME: Final = "svs_bootstrap_time"
 
 
 class SvsCore:
-    """One participant of one channel (`reliable_channel.engine.sync_core.SyncCore`).
+    """Represent one participant of one channel (`reliable_channel.engine.sync_core.SyncCore`).
 
     Raises:
         ValueError: signatures are asked for, which this protocol does not have; or no syncs, as in
@@ -69,16 +69,16 @@ class SvsCore:
 
     @property
     def unacknowledged(self) -> Collection[str]:
-        """The ids of own messages that no member is known to have."""
+        """The ids of the own messages that no member is known to have."""
         return self._state.own.waiting.keys()
 
     @property
     def capacity_left(self) -> int:
-        """How many more own messages may wait for an acknowledgement."""
+        """The number of further own messages that may wait for an acknowledgement."""
         return self._state.own.limit - len(self._state.own.waiting)
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message for all and return its id, its name.
+        """Accept a message for all members and return its id, which is its name.
 
         Raises:
             EmptyContent: there is nothing to send.
@@ -118,14 +118,14 @@ class SvsCore:
         return message_id
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
-        """Take note that an own message is out."""
+        """Note that an own message was sent."""
         self._state.own.dispatched(message_id, now_ms)
         if retrieval_hint is not None:
             self.log.set_retrieval_hint(message_id, retrieval_hint)
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
-        """Broadcast an own message again ahead of its time; return False where it is acknowledged,
-        or was sent as often as may be."""
+        """Broadcast an own message again ahead of its time. Return False where it is acknowledged,
+        or has no attempts left."""
         own = self._state.own.waiting.get(message_id)
         if own is None or own.attempts > self._state.own.max_attempts:
             return False
@@ -145,25 +145,25 @@ class SvsCore:
         retrieval_hint: bytes | None = None,
         sent_at_ns: int | None = None,
     ) -> Arrival:
-        """Take bytes from the transport or from Store. Never raises for what the bytes are."""
+        """Take bytes from the transport or from Store. No bytes raise an error."""
         return self._receiver.receive(data, now_ms, retrieval_hint)
 
     # -- what is missing ---------------------------------------------------------------------------
 
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
-        """Join a running conversation of which nothing before `wanted_from` (ms) is wanted."""
+        """Join a running conversation without the messages from before `wanted_from` (ms)."""
         self._receiver.wanted_from_ms = wanted_from
         self._receiver.presume_until_ms = now_ms + presume_ms
 
     def missing(self) -> Sequence[MissingEntry]:
-        """What is known by name alone: what to look for in Store."""
+        """Return the messages that are known by name alone, to be looked for in Store."""
         return [
             MissingEntry(self._state.reference(place), missing.since_ms)
             for place, missing in self._state.recovery.missing.items()
         ]
 
     def wanted(self) -> Sequence[MissingEntry]:
-        """Hand out what is newly missing, where the channel decides when it is asked for."""
+        """Return the newly missing messages, where the channel decides when they are requested."""
         undecided, recovery = self._state.recovery.undecided, self._state.recovery
         if not undecided:
             return ()
@@ -175,13 +175,13 @@ class SvsCore:
         ]
 
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
-        """Ask others for a missing message from now on."""
+        """Ask the other members for a missing message from now on."""
         if (place := self._state.wire.place(missing.entry.message_id)) is not None:
             self._state.recovery.may_ask(place, now_ms)
 
     @property
     def is_missing_something(self) -> bool:
-        """True if `missing()` names anything."""
+        """True if `missing()` is not empty."""
         return bool(self._state.recovery.missing)
 
     def is_awaited(self, message_id: str) -> bool:
@@ -194,7 +194,7 @@ class SvsCore:
     # -- time --------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` must be called next."""
+        """Return the time at which `on_deadline` must be called next."""
         deadlines = (
             self._state.svs.next_deadline_ms(),
             self._state.acknowledge_at_ms,
@@ -204,7 +204,7 @@ class SvsCore:
         return min(due for due in deadlines if due is not None)
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do all that is due."""
+        """Do everything that is due."""
         self._state.svs.on_deadline(now_ms)
         if self._state.acknowledge_at_ms is not None and self._state.acknowledge_at_ms <= now_ms:
             self._state.svs.announce(now_ms)
@@ -237,13 +237,13 @@ class SvsCore:
     # -- outputs -----------------------------------------------------------------------------------
 
     def events(self) -> list[SdsEvent]:
-        """Hand out all that happened."""
+        """Return everything that happened since the last call."""
         events = list(self._state.events)
         self._state.events.clear()
         return events
 
     def outgoing(self) -> list[Outgoing]:
-        """Hand out all that must be broadcast, in order."""
+        """Return the packets that must be broadcast, in order."""
         outgoing = list(self._state.outgoing)
         self._state.outgoing.clear()
         parts = list(self._state.svs.outgoing())
@@ -265,11 +265,12 @@ class SvsCore:
         return self._state.wire.sync(vector, self._state.node, received, lacking)
 
     def changes(self) -> Changes:
-        """Hand out what changed of what a restart needs."""
+        """Return the changes of the state that a restart needs."""
         return self._state.recorder.take()
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
-        """Begin as before a restart. Own messages that never went out wait in `outgoing()`."""
+        """Begin with the state of before a restart. Own messages that were never sent wait in
+        `outgoing()`."""
         values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
         boot = values.get(BOOTSTRAP_TIME)
         assert boot is None or isinstance(boot, int)
@@ -291,13 +292,14 @@ class SvsCore:
             self._receiver.note_missing(stream, now_ms)
 
     def progress(self) -> Progress:
-        """How much of what it knows of it has."""
+        """Return the number of messages of this participant that each member has."""
         waiting = sum(len(stream.parked) for stream in self._state.streams)
         missing = len(self._state.recovery.missing) + waiting
         return Progress(self._state.counters.delivered, missing, len(self._state.streams.lost))
 
     def statistics(self) -> SdsStatistics:
-        """A snapshot of counters and buffers; zero for what the protocol has not."""
+        """Return a snapshot of counters and buffers, with 0 where the protocol has no such
+        thing."""
         heard = self._state.participants
         return SdsStatistics(
             counters=self._state.counters,

@@ -1,4 +1,4 @@
-"""What arrives: messages, state vectors, and questions for messages."""
+"""The messages, the state vectors and the requests that arrive."""
 
 from reliable_channel.diagnostics import (
     MessageMissing,
@@ -24,7 +24,7 @@ from .wire import Message, Request, Sync, sender_id
 
 
 class Receiver:
-    """Takes what others broadcast, and what Store gives."""
+    """Takes the packets that others broadcast or that Store returns."""
 
     def __init__(self, state: ChannelState) -> None:
         self._state = state
@@ -32,7 +32,7 @@ class Receiver:
         """Earlier messages are not wanted; until then, nothing that vectors name is."""
 
     def receive(self, data: bytes, now_ms: int, hint: bytes | None) -> Arrival:
-        """Take bytes. Never raises for what they are."""
+        """Take bytes. No bytes raise an error."""
         try:
             packet = self._state.wire.read(data)
         except (TlvError, SignatureRefused) as error:
@@ -155,7 +155,7 @@ class Receiver:
         return ignored
 
     def note_missing(self, stream: Stream, now_ms: int) -> None:
-        """Look for what a stream lacks."""
+        """Look for the missing messages of a stream."""
         new = [place for place in stream.missing() if self._state.recovery.miss(place, now_ms)]
         if new:
             self._state.emit(MessageMissing(tuple(map(self._state.reference, new))))
@@ -168,7 +168,8 @@ class Receiver:
             self._deliver(message, None)
 
     def give_up(self, place: PublicationName, now_ms: int) -> None:
-        """A message was not found in time: deliver what waited for it."""
+        """Note that a message was not found in time, and deliver the messages that waited for
+        it."""
         reference = self._state.reference(place)
         self._state.counters.lost += 1
         timeout_ms = self._state.options.timeout_for_lost_messages_ms

@@ -1,7 +1,7 @@
-"""Asking for what is missing, and answering those that ask, without a crowd of either.
+"""Requests for missing messages and answers to requests, without a crowd of either.
 
-All members hear everything, so a question that another participant asks need not be asked again,
-and an answer that another participant gives need not be given.
+All members hear everything. So nobody repeats a request that another participant has made, or an
+answer that another participant has given.
 """
 
 from collections import OrderedDict
@@ -14,18 +14,21 @@ from ..protocol import suppression_timeout_ms
 from .timers import Timers
 
 ASK_WITHIN_MS: Final = 1_000
-"""A missing message is asked for within this time; most draws are late, so that one asks first."""
+"""A missing message is requested within this time. Most members draw a late moment, so that one of
+them asks first."""
 ASK_AGAIN_MS: Final = 2_000
-"""Pause after the first question; it doubles up to `ASK_AGAIN_MAX_MS`."""
+"""The pause after the first request. It doubles up to `ASK_AGAIN_MAX_MS`."""
 ASK_AGAIN_MAX_MS: Final = 60_000
 ANSWER_WITHIN_MS: Final = 1_000
-"""Others than the sender answer within this time."""
+"""Members other than the sender answer within this time."""
 REST_MS: Final = 1_000
-"""After an answer, its own or one heard, a message is not sent again for this long."""
+"""A message is not sent again for this long after an answer, whether it was an own one or another
+member's."""
 ANSWERS: Final = 1_000
-"""Answers that are planned at a time; further questions are dropped, and asked again."""
+"""The answers that may be planned at a time. Further requests are dropped; their senders ask
+again."""
 MISSING_MESSAGES: Final = 20_000
-"""Missing messages that are looked for at a time."""
+"""The missing messages that are looked for at a time."""
 
 
 @dataclass(slots=True)
@@ -36,7 +39,7 @@ class _Missing:
 
 
 class Recovery:
-    """What is missing here, and what others miss."""
+    """Knows the messages that are missing here, and the ones that other members miss."""
 
     def __init__(self, random: Callable[[], float], *, repair_on_demand: bool = False) -> None:
         self._random = random
@@ -49,7 +52,7 @@ class Recovery:
         self._heard_ms: OrderedDict[PublicationName, int] = OrderedDict()
 
     def miss(self, place: PublicationName, now_ms: int) -> bool:
-        """A message is missing; return whether that is news."""
+        """Note that a message is missing. Return False if that was known."""
         if place in self.missing or len(self.missing) >= MISSING_MESSAGES:
             return False
         self.missing[place] = _Missing(now_ms)
@@ -60,14 +63,14 @@ class Recovery:
         return True
 
     def may_ask(self, place: PublicationName, now_ms: int) -> None:
-        """Ask others for a missing message from now on."""
+        """Ask the other members for a missing message from now on."""
         missing = self.missing.get(place)
         if missing is not None and not missing.may_be_asked_for:
             missing.may_be_asked_for = True
             self._questions.set(place, now_ms + self._within(ASK_WITHIN_MS))
 
     def heard(self, place: PublicationName, now_ms: int) -> int | None:
-        """A message was heard: return since when it was missing."""
+        """Note that a message arrived. Return the time since which it was missing."""
         self._answers.cancel(place)
         self._heard_ms[place] = now_ms
         self._heard_ms.move_to_end(place)
@@ -77,12 +80,12 @@ class Recovery:
         return None if missing is None else missing.since_ms
 
     def forget(self, place: PublicationName) -> _Missing | None:
-        """A message is not looked for any more."""
+        """Stop looking for a message."""
         self._questions.cancel(place)
         return self.missing.pop(place, None)
 
     def asked(self, place: PublicationName, now_ms: int, *, held: bool, own: bool) -> None:
-        """A member asks for a message."""
+        """Note that a member asks for a message."""
         missing = self.missing.get(place)
         if missing is not None:
             if missing.may_be_asked_for:
@@ -96,7 +99,7 @@ class Recovery:
             self._answers.set(place, now_ms if own else now_ms + self._within(ANSWER_WITHIN_MS))
 
     def questions(self, now_ms: int) -> Iterator[PublicationName]:
-        """What to ask for now."""
+        """Return the messages to ask for now."""
         for place in self._questions.take_due(now_ms):
             self._ask_later(place, self.missing[place], now_ms)
             yield place
@@ -107,7 +110,8 @@ class Recovery:
             yield place
 
     def overdue(self, now_ms: int, timeout_ms: int) -> Iterator[PublicationName]:
-        """What has been missing for too long, one after the other; forgotten here."""
+        """Return the messages that have been missing for too long, one after the other, and forget
+        them."""
         while self.missing:
             place, missing = next(iter(self.missing.items()))
             if now_ms - missing.since_ms < timeout_ms:
@@ -117,7 +121,7 @@ class Recovery:
             yield place
 
     def next_deadline_ms(self, timeout_ms: int) -> int | None:
-        """When something of this is due."""
+        """Return the time at which the next request or answer is due."""
         oldest = next(iter(self.missing.values()), None)
         deadlines = (
             None if oldest is None else oldest.since_ms + timeout_ms,

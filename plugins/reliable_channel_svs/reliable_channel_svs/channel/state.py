@@ -1,4 +1,4 @@
-"""What a participant's parts share: the tables, and the way to emit and to broadcast."""
+"""The tables that the parts of a participant share, and the ways to emit and to broadcast."""
 
 from collections import deque
 from typing import Final
@@ -24,14 +24,14 @@ from .streams import Streams
 from .wire import ChannelWire, node_name, sender_id
 
 ACKNOWLEDGE_WITHIN_MS: Final = 2_000
-"""After a message is sent or delivered a member sends its state vector within this time, and with
-it acknowledgements. One member is enough: the draws are skewed as those of §4.1."""
+"""A member sends its state vector, and acknowledgements with it, within this time after a message
+was sent or delivered. One member is enough, so the draws are skewed like those of §4.1."""
 VECTOR_BYTES: Final = 30_000
-"""Of one Sync Interest; a Waku message has room for much more than an NDN packet."""
+"""The size of one Sync Interest. A Waku message has room for much more than an NDN packet."""
 
 
 class ChannelState:
-    """The tables of one participant of one channel."""
+    """The tables of one participant in one channel."""
 
     def __init__(self, context: CoreContext) -> None:
         self.options = options = context.options.sds_options()
@@ -64,7 +64,7 @@ class ChannelState:
     def make_svs(
         self, now_ms: int, bootstrap_time: int | None = None, vector: StateVector | None = None
     ) -> SvsProtocol:
-        """The state machine, new or as before a restart."""
+        """Return the state machine, either new or with the state of before a restart."""
         return SvsProtocol(
             self.node,
             now_ms=now_ms,
@@ -89,7 +89,7 @@ class ChannelState:
         self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns))
 
     def send_again(self, kind: OutgoingKind, place: PublicationName) -> bool:
-        """Broadcast a message of the log; return False where it is not there any more."""
+        """Broadcast a message of the log. Return False where the log no longer has it."""
         message_id = self.wire.message_id(place)
         entry = self.log.get(message_id)
         if entry is None:
@@ -108,11 +108,11 @@ class ChannelState:
         return entry
 
     def reference(self, place: PublicationName) -> HistoryEntry:
-        """How events name a message."""
+        """Return the name that events give to a message."""
         return HistoryEntry(self.wire.message_id(place), None, sender_id(place.node))
 
     def plan_acknowledgement(self, now_ms: int) -> None:
-        """There is something to say that a state vector says."""
+        """Note that a state vector should be sent."""
         if self.acknowledge_at_ms is None:
             delay_ms = suppression_timeout_ms(ACKNOWLEDGE_WITHIN_MS, self.random())
             self.acknowledge_at_ms = now_ms + round(delay_ms)

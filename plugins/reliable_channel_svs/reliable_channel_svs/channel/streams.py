@@ -1,4 +1,4 @@
-"""What arrived of each node's messages: in order, once, and what is missing in between."""
+"""The messages that arrived from each node, in order and each once, and the gaps between them."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -13,13 +13,13 @@ from ..vector import StateVector
 from .wire import Message
 
 Key = tuple[Name, int]
-"""Node and bootstrap time."""
+"""A node and one of its bootstrap times."""
 
 WINDOW: Final = 256
-"""Messages of a stream that are looked for, or wait for others, at a time: a vector may claim 2^64
-of them."""
+"""The messages of a stream that are looked for, or that wait for others, at a time. A vector may
+claim 2^64 of them."""
 LOST_MESSAGES: Final = 10_000
-"""Messages given up that are still delivered should they come."""
+"""The messages that were given up and are still delivered if they arrive."""
 
 STREAMS: Final = Table(
     "svs_streams",
@@ -30,16 +30,16 @@ LOST: Final = Table("svs_lost", (("key", "TEXT"),))
 
 @dataclass(slots=True)
 class Stream:
-    """One bootstrap time of one node."""
+    """The messages of one node under one bootstrap time."""
 
     key: Key
     known: int = 0
     settled: int = 0
-    """All up to here were delivered, given up, or not wanted."""
+    """All messages up to this number were delivered, given up, or not wanted."""
     parked: dict[int, Message] = field(default_factory=dict)
-    """Arrived, and waiting for earlier ones."""
+    """Messages that have arrived and wait for earlier ones."""
     lost_in_a_row: int = 0
-    """Given up since anything was delivered."""
+    """Messages that were given up since the last delivery."""
 
     def missing(self) -> Iterator[PublicationName]:
         for seq in range(self.settled + 1, min(self.known, self.settled + WINDOW) + 1):
@@ -58,14 +58,15 @@ class Streams:
         """What to report to others as received: all but what was given up."""
 
     def get(self, key: Key) -> Stream:
-        """The stream of a key; a new one is kept only when something is known of it."""
+        """Return the stream of a key. A new stream is kept only when something is known about
+        it."""
         return self._streams.get(key) or Stream(key)
 
     def __iter__(self) -> Iterator[Stream]:
         return iter(self._streams.values())
 
     def raise_known(self, key: Key, seq: int) -> Stream:
-        """There are messages up to this number."""
+        """Note that there are messages up to this number."""
         stream = self._streams.setdefault(key, Stream(key))
         if seq > stream.known:
             stream.known = seq
@@ -73,7 +74,7 @@ class Streams:
         return stream
 
     def settle(self, stream: Stream, seq: int) -> None:
-        """Nothing up to this number is waited for any more."""
+        """Stop waiting for any message up to this number."""
         self._streams[stream.key] = stream
         if seq > stream.settled:
             stream.settled = seq
@@ -89,12 +90,12 @@ class Streams:
         return place.seq not in stream.parked
 
     def has_room_for(self, place: PublicationName) -> bool:
-        """Return True if it is not too far ahead of what was delivered; asked for again when its
-        turn comes."""
+        """Return True if a message is not too far ahead of the delivered ones. Otherwise it is
+        requested again when its turn comes."""
         return place.seq <= self.get((place.node, place.bootstrap_time)).settled + WINDOW
 
     def take(self, place: PublicationName, message: Message) -> list[Message]:
-        """A new message arrived: return what can be delivered now, in order."""
+        """Note a new message and return the messages that can be delivered now, in order."""
         stream = self.raise_known((place.node, place.bootstrap_time), place.seq)
         if place.seq <= stream.settled:
             del self._lost[place]
@@ -104,7 +105,8 @@ class Streams:
         return self._ready(stream)
 
     def give_up(self, place: PublicationName) -> list[Message]:
-        """A message was not found: return what waited for it, in order."""
+        """Note that a message was not found and return the messages that waited for it, in
+        order."""
         stream = self.get((place.node, place.bootstrap_time))
         if place.seq != stream.settled + 1:
             return []
@@ -117,7 +119,8 @@ class Streams:
         return self._ready(stream)
 
     def skip(self, stream: Stream, seq: int) -> list[Message]:
-        """Nothing up to this number is wanted: return what waited for it, in order."""
+        """Skip all messages up to this number and return the messages that waited for them, in
+        order."""
         for parked in [number for number in stream.parked if number <= seq]:
             del stream.parked[parked]
         self.settle(stream, seq)
@@ -136,7 +139,7 @@ class Streams:
         self._recorder.put(STREAMS, f"{boot} {name}", str(stream.known), str(stream.settled))
 
     def restore(self, streams: list[Row], lost: list[Row]) -> StateVector:
-        """Begin with what was recorded; return the state vector of it."""
+        """Begin with the recorded state and return its state vector."""
         known = StateVector()
         for key, known_seq, settled in streams:
             boot, _, name = str(key).partition(" ")
@@ -152,7 +155,7 @@ class Streams:
 
     @property
     def lost(self) -> Sequence[PublicationName]:
-        """Given up, and not come since, oldest first."""
+        """The messages that were given up and have not arrived since, oldest first."""
         return list(self._lost)
 
 

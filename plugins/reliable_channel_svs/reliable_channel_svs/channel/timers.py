@@ -1,4 +1,4 @@
-"""Many deadlines by key, the next one at the cost of a heap."""
+"""Many deadlines by key. Finding the next one costs as much as a heap."""
 
 from collections.abc import Hashable, Iterator
 from heapq import heapify, heappop, heappush
@@ -8,7 +8,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Timers(Generic[K]):
-    """Each key is due once, at the time that was given for it last."""
+    """Each key is due once, at the time that was set last."""
 
     def __init__(self) -> None:
         self._due_ms: dict[K, int] = {}
@@ -16,7 +16,7 @@ class Timers(Generic[K]):
         self._count = 0
 
     def set(self, key: K, due_ms: int) -> None:
-        """Let a key be due at this time, and no other."""
+        """Set the only time at which a key is due."""
         self._due_ms[key] = due_ms
         self._count += 1  # keys need no order of their own
         heappush(self._heap, (due_ms, self._count, key))
@@ -25,17 +25,17 @@ class Timers(Generic[K]):
             heapify(self._heap)
 
     def cancel(self, key: K) -> None:
-        """Let a key not be due."""
+        """Remove the deadline of a key."""
         self._due_ms.pop(key, None)
 
     def next_ms(self) -> int | None:
-        """When the next key is due."""
+        """Return the time at which the next key is due."""
         while self._heap and self._due_ms.get(self._heap[0][2]) != self._heap[0][0]:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def take_due(self, now_ms: int) -> Iterator[K]:
-        """Hand out the keys that are due, each of them once."""
+        """Return the keys that are due, each of them once."""
         while (due_ms := self.next_ms()) is not None and due_ms <= now_ms:
             key = heappop(self._heap)[2]
             del self._due_ms[key]

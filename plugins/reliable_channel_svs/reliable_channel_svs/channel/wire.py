@@ -1,12 +1,14 @@
-"""What a channel over state vectors broadcasts: NDN packets, though no NDN network is there.
+"""The broadcasts of a channel over state vectors: they are NDN packets, though there is no NDN
+network.
 
     Interest /<channel>/v=3                        a state vector, in a Data in its parameters (§2)
     Data     /<sender>/<channel>/t=<boot>/seq=<n>  a message
     Interest /<sender>/<channel>/t=<boot>/seq=<n>  a member that lacks a message asks for it
     Data     /<sender>/<channel>/32=once/…         an ephemeral message
 
-Behind the state vector stands what its sender has received, which is how acknowledgements travel:
-a state vector by itself says of what a node has heard. The element's type lets others skip it.
+After the state vector comes a list of the messages that its sender has received. Acknowledgements
+travel in it, because a state vector by itself says only which messages a node has heard of. The
+type of the element lets other readers skip it.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,28 +24,28 @@ from ..tlv import Reader, decode_integer, encode, encode_integer
 from ..vector import STATE_VECTOR, StateVector
 
 RECEIVED: Final = 240
-"""Name and vector: what the sender of a state vector has received."""
+"""A name and a vector: the messages that the sender of a state vector has received."""
 LAMPORT_TIMESTAMP: Final = 242
 CONTENT: Final = 244
 ONCE: Final = text_component("once", KEYWORD)
 OVERHEAD_BYTES: Final = 512
-"""Room for what a message carries besides content and names."""
+"""The room for everything in a message besides its content and its names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A state vector, still encoded, and which member has received what."""
+    """A state vector, still encoded, and the messages that each member has received."""
 
     vector: bytes
     sender: Name | None
     received: StateVector
     lacking: frozenset[Name] = frozenset()
-    """Names of messages that `received` counts in and that its sender gave up."""
+    """Names of the messages that `received` includes although its sender gave them up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message; without a place where it is ephemeral."""
+    """A message. An ephemeral one has no place."""
 
     sender: Name
     place: PublicationName | None
@@ -54,7 +56,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A member lacks a message."""
+    """A member's request for a missing message."""
 
     place: PublicationName
 
@@ -68,20 +70,21 @@ class ChannelWire:
         self._signer, self._trust = DigestSigner(), DigestTrust()
 
     def message_id(self, place: PublicationName) -> str:
-        """A message's id is its name: unique, and enough to ask for it."""
+        """Return the id of a message. It is the message's name, which is unique and enough to ask
+        for the message."""
         return str(self.naming.publication(place.node, place.bootstrap_time, place.seq))
 
     def place(self, message_id: str) -> PublicationName | None:
-        """The place that an id names."""
+        """Return the place that an id names."""
         return self.naming.parse_publication(Name.parse(message_id))
 
     def message(self, place: PublicationName, lamport_timestamp: int, content: bytes) -> bytes:
-        """A message, the same bytes from every member that sends it again."""
+        """Return the packet of a message. Every member that sends it again sends the same bytes."""
         name = self.naming.publication(place.node, place.bootstrap_time, place.seq)
         return make_data(name, _body(lamport_timestamp, content), self._signer)
 
     def ephemeral(self, sender: Name, lamport_timestamp: int, content: bytes) -> tuple[str, bytes]:
-        """A message without a place in the vector, and its id."""
+        """Return a message without a place in the vector, and its id."""
         once = text_component(self._nonce().hex())
         name = self.naming.publications_of(sender).append(ONCE, once)
         return str(name), make_data(name, _body(lamport_timestamp, content), self._signer)
@@ -102,16 +105,15 @@ class ChannelWire:
         return Interest(self.naming.sync, self._nonce(), 1_000, parameters=data).encode()
 
     def request(self, place: PublicationName) -> bytes:
-        """An Interest for a message."""
+        """Return an Interest for a message."""
         name = self.naming.publication(place.node, place.bootstrap_time, place.seq)
         return Interest(name, self._nonce()).encode()
 
     def read(self, data: bytes) -> Sync | Message | Request | None:
-        """What these bytes are; None where they belong to another channel.
+        """Return the decoded packet, or None where it belongs to another channel.
 
-        Raises:
-            TlvError: they are no packet of any channel.
-            SignatureRefused: they did not arrive whole.
+        Raises: TlvError: the bytes are no packet of any channel. SignatureRefused: the packet did
+        not arrive whole.
         """
         if data[:1] == bytes([DATA]):
             return self._read_message(data)
@@ -166,12 +168,12 @@ class ChannelWire:
 
 
 def node_name(sender_id: str) -> Name:
-    """The node of a sender: one component."""
+    """Return the node of a sender as one component."""
     return Name((text_component(sender_id),))
 
 
 def sender_id(node: Name) -> str:
-    """The sender of a node; a name that no sender of a channel has is written out."""
+    """Return the sender of a node. A name that no sender of a channel can have is written out."""
     if len(node) == 1:
         try:
             return split_component(node.components[0])[1].decode()

@@ -1,5 +1,5 @@
-"""Groups on NDN itself: a face of our own to a forwarder, a node that publishes and fetches, and
-channels on it."""
+"""Groups on NDN itself: a face to a forwarder, a node that publishes and fetches, and channels on
+top."""
 
 from .events import (
     ForwarderConnected,

@@ -15,7 +15,8 @@ from ..name import Name
 
 @dataclass(frozen=True, slots=True)
 class PublicationReceived:
-    """A publication was fetched. Those of one node and bootstrap time come in order, each once."""
+    """A publication was fetched. The publications of one node and bootstrap time arrive in order,
+    each of them once."""
 
     name: Name
     bootstrap_time: int
@@ -25,7 +26,8 @@ class PublicationReceived:
 
 @dataclass(frozen=True, slots=True)
 class PublicationUnavailable:
-    """No member had a publication for `give_up_after_ms`; the next ones are taken without it."""
+    """No member had a publication for `give_up_after_ms`. The next ones are delivered without
+    it."""
 
     name: Name
     bootstrap_time: int
@@ -35,7 +37,7 @@ class PublicationUnavailable:
 
 @dataclass(frozen=True, slots=True)
 class PublicationEvicted:
-    """An own publication made room for newer ones: it cannot be fetched any more."""
+    """An own publication made room for newer ones and can no longer be fetched."""
 
     bootstrap_time: int
     seq: int
@@ -43,19 +45,19 @@ class PublicationEvicted:
 
 @dataclass(frozen=True, slots=True)
 class ForwarderConnected:
-    """The forwarder is there and our prefixes are registered."""
+    """The forwarder is there, and the prefixes of this node are registered."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForwarderLost:
-    """The forwarder is away; it is tried again."""
+    """The forwarder is away. The node keeps trying to reach it."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class PacketRefused:
-    """Something arrived that is not a packet, or not signed as the group's trust demands."""
+    """Something arrived that is no packet, or that is not signed as the group's trust demands."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""A face: asks a forwarder for Data, and answers the Interests that it brings."""
+"""A face: it asks a forwarder for Data, and answers the Interests that the forwarder brings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,10 +27,10 @@ class _Pending:
 
 
 class Face:
-    """Speaks with one forwarder over one link, for as long as the link lasts.
+    """Speaks with one forwarder over one link, for as long as the link exists.
 
-    `on_interest` returns the Data for an Interest, or None; it must not wait. `on_refused` is
-    called with what came and was no packet.
+    `on_interest` returns the Data for an Interest, or None, and must not wait. `on_refused` is
+    called with bytes that are no packet.
     """
 
     def __init__(
@@ -45,10 +45,9 @@ class Face:
         self._pending: dict[Name, list[_Pending]] = {}
 
     async def run(self) -> None:
-        """Take what the forwarder brings, until the link ends.
+        """Take the forwarder's packets until the link ends.
 
-        Raises:
-            ForwarderError: it ended.
+        Raises: ForwarderError: the link ended.
         """
         while True:
             wire = await self._link.receive()
@@ -66,19 +65,17 @@ class Face:
         await self._link.send(packet)
 
     async def express(self, interest: Interest) -> Data:
-        """Ask for the Data of a name; its signature is still to be checked.
+        """Ask for the Data of a name. The caller still has to check its signature.
 
-        Raises:
-            NoData: no member has it, or not in time.
-            ForwarderError: the link is gone.
+        Raises: NoData: no member has the Data, or none sent it in time. ForwarderError: the link is
+        gone.
         """
         return await self._ask(interest.name, interest.encode(), interest.lifetime_ms)
 
     async def command(self, command: Command) -> None:
-        """Have the forwarder do something.
+        """Send a command to the forwarder.
 
-        Raises:
-            ForwarderError: it did not.
+        Raises: ForwarderError: the forwarder did not carry out the command.
         """
         data = await self._ask(command.name, command.wire, COMMAND_LIFETIME_MS)
         check_response(command, data.content)
@@ -122,4 +119,4 @@ class Face:
 
 
 NACK_REASONS: Final = {0: "no reason given", 50: "congestion", 100: "duplicate", 150: "no route"}
-"""NDNLPv2, NackReason."""
+"""The NackReason of NDNLPv2."""

@@ -1,4 +1,5 @@
-"""Publications of others, fetched several at a time and delivered in order, each once."""
+"""Publications of other members, fetched several at a time and delivered in order, each of them
+once."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from .events import PublicationReceived, PublicationUnavailable
 from .options import NodeOptions
 
 Place = tuple[Name, int, int]
-"""Node, bootstrap time and sequence number."""
+"""A node, a bootstrap time and a sequence number."""
 Outcome = PublicationReceived | PublicationUnavailable
 
 
@@ -29,15 +30,15 @@ class _Stream:
 
 
 class Gone(SvsError):
-    """Its publisher says that it has a publication no longer."""
+    """The publisher says that it no longer has the publication."""
 
 
 class Fetcher:
-    """Fetches what becomes known.
+    """Fetches the publications that become known.
 
-    `fetch` returns the content of a publication or raises a `SvsError`, after which it is asked
-    again, ever more slowly, but for one that is `Gone`. `deliver` may wait: no more than a window
-    is fetched meanwhile.
+    `fetch` returns the content of a publication or raises a `SvsError`. After an error other than
+    `Gone` the publication is requested again, with longer and longer pauses. `deliver` may wait: no
+    more than a window is fetched meanwhile.
     """
 
     def __init__(

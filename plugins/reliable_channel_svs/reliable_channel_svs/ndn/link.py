@@ -1,7 +1,7 @@
-"""A link to a forwarder: whole packets each way over a unix socket, TCP or UDP.
+"""A link to a forwarder. It carries whole packets each way over a unix socket, TCP or UDP.
 
-A face of our own rather than python-ndn: what SVS needs of it is these few modules, while
-python-ndn knows SVS version 1 alone, runs on asyncio alone, and brings 14 packages along.
+It replaces python-ndn, because SVS needs only these few modules. python-ndn knows only version 1 of
+SVS, runs only on asyncio, and brings 14 packages along.
 """
 
 import socket
@@ -17,9 +17,9 @@ from ..packet import MAX_PACKET_BYTES
 from ..tlv import read_number
 
 DEFAULT_PORT: Final = 6363
-"""Where forwarders listen (NFD, ndnd)."""
+"""The addresses at which forwarders listen (NFD, ndnd)."""
 SEND_S: Final = 5.0
-"""How long a forwarder may leave a packet half taken."""
+"""The longest time for which a forwarder may leave a packet half taken."""
 
 
 class Link(Protocol):
@@ -28,10 +28,9 @@ class Link(Protocol):
     async def send(self, packet: bytes) -> None: ...
 
     async def receive(self) -> bytes:
-        """The next packet.
+        """Return the next packet.
 
-        Raises:
-            ForwarderError: the link is gone, or what came is no packet.
+        Raises: ForwarderError: the link is gone, or the bytes are no packet.
         """
         ...
 
@@ -40,7 +39,8 @@ class Link(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a forwarder is: `unix:///run/nfd/nfd.sock`, `tcp://host:6363` or `udp://host:6363`."""
+    """The address of a forwarder: `unix:///run/nfd/nfd.sock`, `tcp://host:6363` or
+    `udp://host:6363`."""
 
     url: str
     scheme: str
@@ -51,8 +51,7 @@ class Address:
     def parse(cls, url: str) -> Self:
         """Read a URL.
 
-        Raises:
-            ValueError: it is none of these.
+        Raises: ValueError: the text is no such URL.
         """
         parts = urlsplit(url)
         if parts.scheme == "unix" and parts.path:
@@ -67,8 +66,7 @@ class Address:
 async def connect(address: Address) -> Link:
     """Connect to a forwarder.
 
-    Raises:
-        ForwarderError: it is not there.
+    Raises: ForwarderError: the forwarder is not there.
     """
     where, port = address.path_or_host, address.port
     try:
@@ -84,8 +82,8 @@ async def connect(address: Address) -> Link:
 class UnixStream:
     """A unix socket as a stream of bytes.
 
-    AnyIO's (4.16) has asyncio report an `InvalidStateError` where bytes arrive while its `receive`
-    is being cancelled, as at every closing of a busy node.
+    With AnyIO's own stream (4.16) asyncio reports an `InvalidStateError` where bytes arrive while
+    `receive` is being cancelled. That happens whenever a busy node closes.
     """
 
     def __init__(self, connected: socket.socket) -> None:
@@ -93,7 +91,7 @@ class UnixStream:
 
     @classmethod
     def connect(cls, path: str) -> Self:
-        """Connect, which takes no time.
+        """Connect, without waiting.
 
         Raises:
             OSError: no forwarder listens, too many wait already, or the system has no such sockets.
@@ -120,7 +118,7 @@ class UnixStream:
                 await anyio.wait_writable(self._socket)
 
     async def receive(self, max_bytes: int) -> bytes:
-        """Some bytes.
+        """Return some bytes.
 
         Raises:
             EndOfStream: the other side closed it.
@@ -142,7 +140,7 @@ class UnixStream:
 
 
 class StreamLink:
-    """Packets one after the other on a stream; their own lengths separate them."""
+    """The packets of a stream, one after the other, separated by their own lengths."""
 
     def __init__(self, stream: ByteStream | UnixStream) -> None:
         self._stream = stream
@@ -167,10 +165,9 @@ class StreamLink:
             raise ForwarderError(f"the forwarder is gone: {error}") from error
 
     async def receive(self) -> bytes:
-        """The next packet.
+        """Return the next packet.
 
-        Raises:
-            ForwarderError: the link is gone, or carries something else than packets.
+        Raises: ForwarderError: the link is gone, or carries something other than packets.
         """
         while True:
             if packet := self._take():
@@ -221,7 +218,7 @@ class DatagramLink:
             raise ForwarderError(f"the forwarder is gone: {error}") from error
 
     async def receive(self) -> bytes:
-        """The next packet.
+        """Return the next packet.
 
         Raises:
             ForwarderError: the socket is closed, or no forwarder listens there.

@@ -1,4 +1,4 @@
-"""The link protocol NDNLPv2, as much of it as an application meets: PIT tokens and Nacks."""
+"""The parts of the link protocol NDNLPv2 that an application meets: PIT tokens and Nacks."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -16,17 +16,17 @@ NACK_REASON: Final = 0x0321
 
 @dataclass(frozen=True, slots=True)
 class LinkPacket:
-    """A network packet with what its link header says."""
+    """A network packet with the fields of its link header."""
 
     packet: bytes
     pit_token: bytes | None = None
-    """To be given back with the answer."""
+    """The token that the answer must carry."""
     nack_reason: int | None = None
-    """The forwarder's reason for handing an Interest back; 0 where it gives none."""
+    """The forwarder's reason for handing an Interest back, or 0 where it gives none."""
 
 
 def wrap(packet: bytes, pit_token: bytes | None) -> bytes:
-    """The packet with the token of the Interest that it answers."""
+    """Return the packet with the token of the Interest that it answers."""
     if pit_token is None:
         return packet
     return encode(LP_PACKET, encode(PIT_TOKEN, pit_token), encode(FRAGMENT, packet))
@@ -35,10 +35,10 @@ def wrap(packet: bytes, pit_token: bytes | None) -> bytes:
 def unwrap(wire: bytes) -> LinkPacket:
     """Take a packet out of its link header, if it has one.
 
-    Header fields that are not known are ignored, as NDNLPv2 asks for those that matter to others.
+    Unknown header fields are ignored, as NDNLPv2 allows.
 
-    Raises:
-        TlvError: it is malformed, holds no packet, or a piece of one (local links do not divide).
+    Raises: TlvError: the bytes are malformed, hold no packet, or hold a piece of one (local links
+    do not divide packets).
     """
     type_, _ = read_number(memoryview(wire), 0)
     if type_ != LP_PACKET:

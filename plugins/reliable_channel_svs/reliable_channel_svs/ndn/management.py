@@ -1,4 +1,5 @@
-"""Commands to the forwarder (NFD management protocol, which ndnd speaks too): routes, strategies.
+"""Commands to the forwarder for routes and strategies, in the NFD management protocol, which ndnd
+speaks too.
 
 A command is a signed Interest. Forwarders take DigestSha256 from local faces.
 """
@@ -30,7 +31,7 @@ MULTICAST: Final = Name.parse("/localhost/nfd/strategy/multicast")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A signed Interest: the name that its answer will have, and its bytes."""
+    """A signed Interest: the name of its answer, and its bytes."""
 
     what: str
     name: Name
@@ -38,21 +39,21 @@ class Command:
 
 
 def register_route(prefix: Name, nonce: bytes, now_ms: int) -> Command:
-    """Ask for the Interests below a prefix."""
+    """Return the command that asks for the Interests below a prefix."""
     return _command("rib", "register", encode(CONTROL_PARAMETERS, prefix.encode()), nonce, now_ms)
 
 
 def set_multicast(prefix: Name, nonce: bytes, now_ms: int) -> Command:
-    """Ask that Interests below a prefix go to all nodes that registered it, not to one of them."""
+    """Return the command that sends Interests below a prefix to all nodes that registered it,
+    rather than to one of them."""
     parameters = encode(CONTROL_PARAMETERS, prefix.encode(), encode(STRATEGY, MULTICAST.encode()))
     return _command("strategy-choice", "set", parameters, nonce, now_ms)
 
 
 def check_response(command: Command, content: bytes) -> None:
-    """Make sure that the forwarder did what it was asked.
+    """Check that the forwarder carried out the command.
 
-    Raises:
-        ForwarderError: it did not.
+    Raises: ForwarderError: the forwarder refused it.
     """
     try:
         reader = Reader(only(content, CONTROL_RESPONSE))

@@ -35,19 +35,18 @@ from .store import PublicationStore
 SYNC_LIFETIME_MS = 1_000
 """§2: the Interest Lifetime for the Sync Interest is 1 second."""
 MAX_GROUP_BYTES = 256
-"""Encoded length of a group's name, which stands twice in each Sync Interest."""
+"""The encoded length of a group's name, which occurs twice in each Sync Interest."""
 
 
 class SvsNode:
     """Takes part in a group through a forwarder (`unix:///run/nfd/nfd.sock`, `tcp://…`, `udp://…`).
 
-    An async context manager. What others publish arrives with `events()`; a forwarder that is away
-    is waited for. Own publications are kept in memory: a node that starts again takes a new
-    bootstrap time, and what was not fetched before is gone.
+    It is an async context manager. Publications of others arrive with `events()`. The node waits
+    for a forwarder that is away. Own publications are kept in memory: a node that starts again
+    takes a new bootstrap time, and the publications that nobody fetched before are gone.
 
-    Raises:
-        InvalidName: group or name is no name, or too long.
-        ValueError: the forwarder's address is none.
+    Raises: InvalidName: the group or the name is no name, or is too long. ValueError: the
+    forwarder's address is invalid.
     """
 
     def __init__(
@@ -108,17 +107,16 @@ class SvsNode:
         return suppressed
 
     async def publish(self, content: bytes) -> Publication:
-        """Let the group have a publication; others fetch it when they hear of it.
+        """Publish a message to the group. Other members fetch it when they hear of it.
 
-        Raises:
-            ValueError: it is too long for a packet, or for `segments` of them.
-            SequenceExhausted: the last number of this bootstrap time is taken.
+        Raises: ValueError: the message is too long for a packet, or for `segments` packets.
+        SequenceExhausted: the last number of this bootstrap time is taken.
         """
         [publication] = await self.publish_all([content])
         return publication
 
     async def publish_all(self, contents: Sequence[bytes]) -> list[Publication]:
-        """Let the group have publications of consecutive numbers, which one vector announces.
+        """Publish several messages with consecutive numbers, announced by one vector.
 
         Raises:
             ValueError, SequenceExhausted: as `publish`.
@@ -139,7 +137,7 @@ class SvsNode:
         return publications
 
     async def wait_asked(self) -> None:
-        """Wait until a member asked for the newest publication, if there is one."""
+        """Wait until a member has asked for the newest publication, if there is one."""
         if self._newest is not None:
             await self._asked_for_newest.wait()
 
@@ -148,11 +146,12 @@ class SvsNode:
         self.core.rebootstrap(self._now_ms())
 
     def forget(self, publication: Publication) -> None:
-        """Keep an own publication no longer."""
+        """Stop keeping an own publication."""
         self._store.forget(publication)
 
     async def events(self) -> AsyncIterator[NodeEvent]:
-        """What happens, publications of others among it, until the node is closed."""
+        """Return an iterator over the events, including publications of others, until the node is
+        closed."""
         try:
             async for event in self._events:
                 yield event
@@ -160,7 +159,7 @@ class SvsNode:
             return
 
     async def next_events(self) -> list[NodeEvent]:
-        """Wait for what happens, and take all that is there; nothing once the node is closed."""
+        """Wait for events and return all that are there, or none once the node is closed."""
         try:
             events = [await self._events.receive()]
             while self._events.statistics().current_buffer_used:
@@ -171,11 +170,11 @@ class SvsNode:
 
     @property
     def is_connected(self) -> bool:
-        """True if the forwarder is there and knows our prefixes."""
+        """True if the forwarder is there and knows this node's prefixes."""
         return self._connected.is_set()
 
     async def wait_connected(self) -> None:
-        """Wait until the forwarder is there and knows our prefixes."""
+        """Wait until the forwarder is there and knows this node's prefixes."""
         await self._connected.wait()
 
     # -- the forwarder -----------------------------------------------------------------------------

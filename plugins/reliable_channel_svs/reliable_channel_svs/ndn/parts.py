@@ -1,7 +1,8 @@
-"""Messages longer than a publication: cut into several, one after the other, and joined again.
+"""Messages longer than a publication: they are cut into several publications and joined again.
 
-A part is a byte that says whether it begins and whether it ends a message, and the bytes of the
-message. The parts of a message are consecutive publications of one node and bootstrap time.
+A part is one byte, which says whether the part begins a message and whether it ends one, followed
+by bytes of the message. The parts of a message are consecutive publications of one node and
+bootstrap time.
 """
 
 from collections import OrderedDict
@@ -13,17 +14,16 @@ from .events import PublicationReceived, PublicationUnavailable
 BEGINS: Final = 1
 ENDS: Final = 2
 MAX_MESSAGE_BYTES: Final = 1024 * 1024 + 128
-"""The longest `max_message_bytes`, and what stands beside the payload."""
+"""The longest `max_message_bytes`, with room for everything beside the payload."""
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""Parts that wait for the rest of their messages; then the message that began first is given
-up."""
+"""The parts that may wait for the rest of their messages. Beyond it the message that began first is
+given up."""
 
 
 def cut(message: bytes, size: int) -> list[bytes]:
     """Cut a message into parts of at most `size` bytes.
 
-    Raises:
-        ValueError: it is longer than others would join.
+    Raises: ValueError: the message is longer than other members would join.
     """
     if len(message) > MAX_MESSAGE_BYTES:
         raise ValueError(f"it has {len(message)} bytes; at most {MAX_MESSAGE_BYTES} are joined")
@@ -44,7 +44,7 @@ class _Begun:
 
 
 class Joiner:
-    """Joins the parts of each node's messages, bounded in memory."""
+    """Joins the parts of each node's messages in bounded memory."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -54,7 +54,7 @@ class Joiner:
         """Messages that were begun and will not end, and parts that belong to none."""
 
     def take(self, publication: PublicationReceived) -> bytes | None:
-        """Take a part; return the message that it ends."""
+        """Take a part. Return the message if the part ends it."""
         stream, part = (publication.name, publication.bootstrap_time), publication.content
         flags = part[0] if part else 0
         if flags & BEGINS:
@@ -78,7 +78,7 @@ class Joiner:
         return None
 
     def skip(self, publication: PublicationUnavailable) -> None:
-        """A part cannot be had."""
+        """Note that a part cannot be fetched."""
         self._give_up((publication.name, publication.bootstrap_time))
 
     def _give_up(self, stream: object) -> None:

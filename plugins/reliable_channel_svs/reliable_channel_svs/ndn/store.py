@@ -1,4 +1,4 @@
-"""Own publications: made into Data packets once, and kept for those that ask."""
+"""Own publications: each becomes Data packets once, and these are kept for members that ask."""
 
 from collections import OrderedDict
 
@@ -12,7 +12,7 @@ from .options import NodeOptions
 
 
 class PublicationStore:
-    """Data packets of own publications, the newest `store_bytes` of them."""
+    """The newest `store_bytes` of the Data packets of own publications."""
 
     def __init__(
         self,
@@ -31,12 +31,12 @@ class PublicationStore:
 
     @property
     def content_limit_bytes(self) -> int:
-        """How long a publication may be."""
+        """The longest publication."""
         segments = self._options.segments if self._naming.scheme == "svs-alo" else 1
         return segments * self._piece_bytes
 
     def add(self, publication: Publication, content: bytes) -> list[Publication]:
-        """Keep a publication; return those that had to go for it."""
+        """Keep a publication and return the publications that were dropped for it."""
         name = self._naming.publication(self._node, publication.bootstrap_time, publication.seq)
         if self._naming.scheme == "spec":
             packets = {name: self._sign(name, content)}
@@ -53,12 +53,12 @@ class PublicationStore:
         return evicted
 
     def forget(self, publication: Publication) -> None:
-        """Keep a publication no longer."""
+        """Stop keeping a publication."""
         names = self._publications.pop(publication, ())
         self._size_bytes -= sum(len(self._packets.pop(name)) for name in names)
 
     def answer(self, interest: Interest) -> bytes | None:
-        """The Data that an Interest asks for."""
+        """Return the Data for an Interest."""
         packet = self._packets.get(interest.name)
         if packet is None and interest.can_be_prefix:
             packet = self._packets.get(interest.name.append(number_component(SEGMENT, 0)))

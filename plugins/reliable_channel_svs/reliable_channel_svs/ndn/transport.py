@@ -1,7 +1,8 @@
-"""`ndn://`: a channel on NDN itself. Its messages are publications of a State Vector Sync group.
+"""`ndn://`: a channel on NDN itself. Its messages are publications in a State Vector Sync group.
 
-There is no Store: what others published and still have comes by itself, to newcomers too; what
-no member has any more other participants broadcast again (SDS-R).
+There is no Store. Publications that their sender still has are fetched without further request, by
+newcomers too. Messages that the sender no longer has are broadcast again by other participants
+(SDS-R).
 """
 
 import time
@@ -41,20 +42,19 @@ from .url import GroupUrl
 
 OPTIONS: Final = NodeOptions(tell_gone=True)
 OPEN_S: Final = 10.0
-"""How long the forwarder may take to answer."""
+"""The longest time for which the forwarder may leave a command unanswered."""
 LINGER_S: Final = 1.0
-"""How long others may take to ask for what was published last, before we are gone with it."""
+"""The time for which a closing node still answers requests for its last publication."""
 OTHERS_S: Final = 0.1
-"""How much longer the other participants may take than the first one that asks."""
+"""The additional time that the other participants get after the first request."""
 EPHEMERAL_S: Final = 60.0
-"""How long an ephemeral message is kept for others."""
+"""The time for which an ephemeral message is kept for others."""
 
 
 class NdnTransport(BaseTransport):
-    """One content topic as a group on NDN, in which the sender is a node.
+    """One content topic as a group on NDN. A sender is a node of the group.
 
-    Raises:
-        ValueError: the URL is not of the form in `url.py`.
+    Raises: ValueError: the URL does not have the form in `url.py`.
     """
 
     has_store = False
@@ -114,7 +114,7 @@ class NdnTransport(BaseTransport):
             raise TransportError(f"{self.url} cannot be reached: {lost}")
 
     async def aclose(self) -> None:
-        """Leave the group, with all that was published."""
+        """Leave the group and drop all own publications."""
         self._node = None
         await self._stack.aclose()
 
@@ -127,7 +127,7 @@ class NdnTransport(BaseTransport):
         )
 
     async def publish(self, envelope: Envelope) -> None:
-        """Publish a message, and announce it to the group."""
+        """Publish a message and announce it to the group."""
         node = self._opened()
         if not node.is_connected:
             raise TransportError("the forwarder is away")
@@ -145,7 +145,7 @@ class NdnTransport(BaseTransport):
             self._ephemeral.append((anyio.current_time(), publications))
 
     async def receive(self) -> Batch:
-        """Wait for what others publish."""
+        """Wait for publications of others."""
         self._check_forwarder()
         node = self._opened()
         events, self._early = self._early, []
@@ -166,7 +166,7 @@ class NdnTransport(BaseTransport):
         yield await self.by_hash([])
 
     async def handed_over(self) -> None:
-        """Wait a moment for others to take what was published last."""
+        """Wait a moment so that others can fetch the last publication."""
         if (node := self._node) is not None and node.is_connected:
             with anyio.move_on_after(LINGER_S):
                 await node.wait_asked()

@@ -1,4 +1,5 @@
-"""`ndn://host:port/group?…`: where a channel's group is, our key in it, and the keys we trust."""
+"""`ndn://host:port/group?…`: the forwarder and the group of a channel, its key, and the trusted
+keys."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,22 +25,21 @@ class GroupUrl:
     forwarder: str
     """`tcp://…`, `udp://…` or `unix://…`."""
     prefix: Name
-    """What stands before the content topic in the group's name."""
+    """The prefix of the content topic in the group's name."""
     node_prefix: Name
-    """What stands before the sender's name in the node's name."""
+    """The prefix of the sender's name in the node's name."""
     naming: NamingScheme
     set_strategy: bool
     key: Path | None
-    """A file with the name and the Ed25519 seed (hex) of our key; None: DigestSha256."""
+    """A file with the name and the Ed25519 seed (hex) of the own key. None means DigestSha256."""
     trust: Path | None
-    """A file with the name and the public key (hex) of each that is believed, a line each."""
+    """A file with the trusted keys: one name and public key (hex) on each line."""
 
     @classmethod
     def parse(cls, url: str) -> Self:
         """Read a URL.
 
-        Raises:
-            ValueError: it is not of that form.
+        Raises: ValueError: the text is no such URL.
         """
         try:
             parts = urlsplit(url)
@@ -68,23 +68,22 @@ class GroupUrl:
         return found
 
     def group(self, content_topic: str) -> Name:
-        """The group of a content topic: its parts behind the prefix."""
+        """Return the group of a content topic: the parts of the topic after the prefix."""
         parts = content_topic.strip("/").split("/")
         return self.prefix.append(*map(text_component, parts))
 
     def node(self, sender_id: str) -> Name:
-        """The name of a sender's node."""
+        """Return the name of a sender's node."""
         return self.node_prefix.append(text_component(sender_id))
 
     def options(self, options: NodeOptions) -> NodeOptions:
-        """Settings of a node with what the URL says in their place."""
+        """Return the settings of a node, with the values from the URL."""
         return replace(options, naming=self.naming, set_strategy=self.set_strategy)
 
     def identity(self) -> tuple[Signer, Trust]:
-        """Our key, and the keys we trust. Reads the files.
+        """Read the files and return the own key and the trusted keys.
 
-        Raises:
-            ValueError: a file cannot be read, or is not what it should be.
+        Raises: ValueError: a file cannot be read, or has the wrong form.
         """
         if self.key is None or self.trust is None:
             return DigestSigner(), DigestTrust()

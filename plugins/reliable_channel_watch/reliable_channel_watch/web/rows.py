@@ -1,4 +1,5 @@
-"""What the page is sent of a view: rows of plain values, all at first, then what changed.
+"""The rows that the page is sent of a view: plain values, all of them at first and then the
+changes.
 
 Times are milliseconds since the second (`base`) in which the view begins.
 """
@@ -11,11 +12,11 @@ from ..model import View
 from ..values import LAMPS, Gap, Message
 
 MAX_ROWS: Final = 4_000
-"""Of one kind in one piece; the rest follows in the next."""
+"""The most rows of one kind in one piece. The others follow in the next piece."""
 
 
 class Rows:
-    """What one page has not been sent yet. It never grows beyond the view."""
+    """The rows that one page has not been sent yet. It never grows beyond the view."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -29,12 +30,12 @@ class Rows:
         self._base_ms: int | None = None
 
     def changed(self, messages: set[int], gaps: set[int]) -> None:
-        """Note what has to be sent again."""
+        """Note the rows that must be sent again."""
         self._messages.update(dict.fromkeys(messages))
         self._gaps.update(dict.fromkeys(gaps))
 
     def take(self) -> str | None:
-        """The next piece as JSON; None where there is nothing new."""
+        """Return the next piece as JSON, or None if there is nothing new."""
         view = self._view
         if view.first_ms is None:
             return None
