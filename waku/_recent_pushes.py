@@ -21,27 +21,30 @@ class RecentPushes:
 
     def __init__(self) -> None:
         self._hashes: dict[bytes, None] = {}
+        """Of messages that a peer took; after the peer's id, of those that it may have taken."""
 
     @contextmanager
-    def pushing(self, message_hash: bytes) -> Iterator[None]:
-        """Push a message inside; 505 is no failure for a message that may be out already."""
+    def pushing(self, message_hash: bytes, peer: bytes = b"") -> Iterator[None]:
+        """Push a message inside; 505 is no failure for a message that the peer may have already."""
+        at_peer = peer + message_hash
         try:
             yield
         except NoPeers as error:
-            if error.status != NOT_PUBLISHED or message_hash not in self._hashes:
+            is_out = message_hash in self._hashes or at_peer in self._hashes
+            if error.status != NOT_PUBLISHED or not is_out:
                 raise
         except WakuError as error:
             if isinstance(error, BadAnswer) or (isinstance(error, NodeUnreachable) and error.sent):
-                self._remember(message_hash)
+                self._remember(at_peer)
             raise
         except BaseException:  # cancelled while the answer was on its way
-            self._remember(message_hash)
+            self._remember(at_peer)
             raise
         else:
             self._remember(message_hash)
 
-    def _remember(self, message_hash: bytes) -> None:
-        self._hashes.pop(message_hash, None)
-        self._hashes[message_hash] = None
+    def _remember(self, key: bytes) -> None:
+        self._hashes.pop(key, None)
+        self._hashes[key] = None
         if len(self._hashes) > LIMIT:
             del self._hashes[next(iter(self._hashes))]

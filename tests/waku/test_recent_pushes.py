@@ -10,10 +10,15 @@ from waku.errors import BadAnswer, BadRequest, NodeUnreachable, NoPeers, WakuErr
 NOBODY = NoPeers("lightpush", status=505)
 
 
-def push(pushes: RecentPushes, error: BaseException | None, message_hash: bytes = b"m") -> bool:
+def push(
+    pushes: RecentPushes,
+    error: BaseException | None,
+    message_hash: bytes = b"m",
+    peer: bytes = b"",
+) -> bool:
     """True if the push counts as taken."""
     try:
-        with pushes.pushing(message_hash):
+        with pushes.pushing(message_hash, peer):
             if error is not None:
                 raise error
     except BaseException as raised:
@@ -40,6 +45,15 @@ def test_a_message_that_went_nowhere_stays_a_failure(first: WakuError) -> None:
     pushes = RecentPushes()
     assert not push(pushes, first)
     assert not push(pushes, NOBODY)
+
+
+def test_a_peer_that_reaches_nobody_is_told_from_one_that_had_the_message() -> None:
+    pushes = RecentPushes()
+    push(pushes, NodeUnreachable("x"), peer=b"slow")
+    assert not push(pushes, NOBODY, peer=b"alone")
+    assert push(pushes, NOBODY, peer=b"slow")
+    push(pushes, None, peer=b"third")
+    assert push(pushes, NOBODY, peer=b"alone")  # by relay from the third
 
 
 def test_what_is_remembered_is_bounded() -> None:

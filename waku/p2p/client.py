@@ -248,7 +248,7 @@ class LightClient:
 
         async def push(_: Entry, peer: ServicePeer) -> LightPushAnswer:
             answer = LightPushAnswer(0)  # where the peer has the message already
-            with self._pushes.pushing(digest):
+            with self._pushes.pushing(digest, peer.link.peer_id.multihash):
                 answer = await peer.light_push(message, pubsub_topic, urgent=urgent)
             return answer
 
