@@ -12,6 +12,7 @@ CONTROL_LIMIT: Final = 1_000
 EPHEMERAL_LIMIT: Final = 100
 """Maximum number of ephemeral messages. They carry no promise, and an old "is typing" is
 useless."""
+_OF_APPLICATION: Final = (OutgoingKind.CONTENT, OutgoingKind.EPHEMERAL, OutgoingKind.CONTROL)
 _NEWEST: Final = {
     OutgoingKind.CONTROL: CONTROL_LIMIT,
     OutgoingKind.SYNC: 1,
@@ -61,6 +62,7 @@ class Outbox:
         self._added = self._turns = 0
         self.in_hand = 0
         """Messages that were taken, of which the transport has not answered."""
+        self._is_closing = False
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values())) + self.in_hand
@@ -77,7 +79,7 @@ class Outbox:
         """Add a message, unless it waits already."""
         kind = outgoing.kind
         key = (kind, outgoing.message_id)
-        if key in self.queued:
+        if key in self.queued or self._is_unwanted(kind):
             return
         if (newest := self._newest.get(kind)) is not None:
             if len(newest) >= _NEWEST[kind]:
@@ -117,12 +119,23 @@ class Outbox:
         taken its place."""
         outgoing = item.outgoing
         self.in_hand -= 1
+        if self._is_unwanted(outgoing.kind):
+            return
         if (newest := self._newest.get(outgoing.kind)) is not None:
             if len(newest) >= _NEWEST[outgoing.kind]:
                 return
             newest.appendleft(outgoing)
         self.queued.add((outgoing.kind, outgoing.message_id))
         heapq.heappush(self._waiting[outgoing.kind], item)
+
+    def close(self) -> None:
+        """Keep what the application sent, and drop syncs, retries and repairs, now and later: who
+        closes a channel must not wait for them."""
+        self._is_closing = True
+        for kind in filter(self._is_unwanted, OutgoingKind):
+            self._waiting[kind].clear()
+            self.queued = {key for key in self.queued if key[0] is not kind}
+            self._newest.get(kind, deque[Outgoing]()).clear()
 
     def waiting(self) -> dict[str, int]:
         """Return how many messages of each kind wait."""
@@ -131,6 +144,9 @@ class Outbox:
     def undispatched(self) -> list[Outgoing]:
         """Return the waiting messages of the application."""
         return [item.outgoing for item in sorted(self._waiting[OutgoingKind.CONTENT])]
+
+    def _is_unwanted(self, kind: OutgoingKind) -> bool:
+        return self._is_closing and kind not in _OF_APPLICATION
 
     def _first(self) -> list[Item] | None:
         waiting = self._waiting

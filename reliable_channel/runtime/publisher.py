@@ -7,6 +7,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 import anyio
+from anyio.abc import TaskGroup
 
 from ..engine.outbox import FRESH_NS, Item
 from ..sds.events import OutgoingKind
@@ -20,8 +21,7 @@ CONCURRENCY: Final = 4
 
 
 class Publisher:
-    """Publisher of messages. Start one task of `run` for each message that may be on its way at a
-    time."""
+    """Publisher of messages. One task of `run` starts up to `CONCURRENCY` tasks as it needs them."""
 
     def __init__(
         self,
@@ -39,12 +39,15 @@ class Publisher:
         self._stages = stages
         self._wall_ns = wall_ns
         self._budget_file = budget_file
+        self._running = 1
         self._attempted: WeakKeyDictionary[Item, Envelope] = WeakKeyDictionary()
 
-    async def run(self) -> None:
+    async def run(self, tasks: TaskGroup) -> None:
+        """Publish for ever; further tasks start in `tasks`."""
         backoff = self._wiring.backoff()
         while True:
             item = await self._next()
+            self._wake_another(tasks)
             envelope: Envelope | None = None
             try:
                 envelope = await self._envelope(item)
@@ -57,7 +60,7 @@ class Publisher:
                     continue
                 self._health.failed("send", str(error))
                 self._engine.counters.publish_failures += 1
-                self._keep(item, envelope)
+                self._keep(item, envelope, tasks)
                 await anyio.sleep(backoff.next_s())
             except BaseException:
                 self._engine.outbox.put_back(item)  # cancelled: it may not have gone out
@@ -75,8 +78,6 @@ class Publisher:
             if not len(outbox):
                 driver.drained.notify()
             await self._more()
-        if outbox.queued:
-            driver.to_send.notify_one()
         if engine.limit is not None:
             try:
                 await self._save_budget()
@@ -84,6 +85,15 @@ class Publisher:
                 engine.outbox.put_back(item)
                 raise
         return item
+
+    def _wake_another(self, tasks: TaskGroup) -> None:
+        """See that there is a task for what waits, or comes meanwhile."""
+        to_send = self._driver.to_send
+        if not to_send.waiting and self._running < CONCURRENCY:
+            self._running += 1
+            tasks.start_soon(self.run, tasks, name="reliable_channel.publisher")
+        elif self._engine.outbox.queued:
+            to_send.notify_one()
 
     async def _more(self) -> None:
         """Wait for another message, or for the next epoch."""
@@ -111,12 +121,12 @@ class Publisher:
         self._engine.outbox.done()
         self._driver.refused(item.outgoing, reason)
 
-    def _keep(self, item: Item, envelope: Envelope | None) -> None:
+    def _keep(self, item: Item, envelope: Envelope | None, tasks: TaskGroup) -> None:
         """See that a message that the node did not take goes again, where it is to."""
         if self._engine.failed(item, self._driver.now_ms()):
             if envelope is not None and item.outgoing.kind is not OutgoingKind.SYNC:
                 self._attempted[item] = envelope
-            self._driver.to_send.notify_one()
+            self._wake_another(tasks)
 
     async def _envelope(self, item: Item) -> Envelope:
         attempted = self._attempted.pop(item, None) if self._attempted else None

@@ -32,7 +32,7 @@ from .follower import Follower
 from .health import Health, watch_nodes
 from .listener import Intake, Listener
 from .observers import Observers
-from .publisher import CONCURRENCY, Publisher
+from .publisher import Publisher
 from .setup import ChannelSetup
 from .state_writer import OpenState, StateWriter
 from .store_client import StoreClient
@@ -178,8 +178,7 @@ class Runtime:
 
         if self._writer is not None:
             start(self._writer.run, name="state_writer")
-        for _ in range(CONCURRENCY):
-            start(self._publisher.run, name="publisher")
+        start(self._publisher.run, tasks, name="publisher")
         if self._contents is not None:
             start(self._contents.run, self._driver, self._content_tried, name="opener")
         start(self._driver.run, name="timer")
@@ -205,7 +204,8 @@ class Runtime:
         await self._listener.run()
 
     async def drained(self) -> None:
-        """Wait until the transport has accepted all messages."""
+        """Wait until the transport has accepted what the application sent, and send nothing else."""
+        self.engine.outbox.close()
         while len(self.engine.outbox):
             await self._driver.drained.wait()
 

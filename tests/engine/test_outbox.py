@@ -157,3 +157,16 @@ def test_what_is_put_back_waits_once_and_is_found() -> None:
     outbox.put(outgoing(OutgoingKind.CONTENT, "a"))
     assert outbox.waiting() == {"content": 1}
     assert take_all(outbox) == ["a"]
+
+
+def test_who_closes_waits_for_what_the_application_sent_and_for_nothing_else() -> None:
+    outbox = Outbox()
+    outbox.put(outgoing(OutgoingKind.RETRY, "in hand"))
+    in_hand = outbox.take()
+    for kind in OutgoingKind:
+        outbox.put(outgoing(kind, kind.value))
+    outbox.close()
+    outbox.put(outgoing(OutgoingKind.SYNC, "later"))
+    outbox.put_back(in_hand)
+    assert take_all(outbox) == ["content", "control", "ephemeral"]
+    assert not outbox.queued

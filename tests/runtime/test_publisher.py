@@ -249,3 +249,22 @@ async def test_retries_keep_no_sync_from_ending_those_of_others(virtual_time: No
 
 def _has_told(told: Told, kind: type[AnyEvent], count: int) -> bool:
     return len(told.of(kind)) == count
+
+
+async def test_closing_does_not_wait_for_a_retry(virtual_time: None) -> None:
+    transport = Flaky(MemoryNetwork())
+    channel = channel_over(transport, sync_min_interval_ms=0, retry_interval_ms=1_000)
+    async with listening(channel) as told:
+        await channel.send(b"hello")
+        await told.first(MessageSent)
+        transport.failures = 1_000
+        await told.first(TransportDegraded, within_s=60)
+        begun_s = anyio.current_time()
+    assert anyio.current_time() - begun_s < 1
+    assert not told.of(SendFailed)
+
+
+async def test_an_idle_channel_has_one_task_that_publishes(virtual_time: None) -> None:
+    async with listening(channel_over(Flaky(MemoryNetwork()), sync_min_interval_ms=0)):
+        names = [task.name for task in anyio.get_running_tasks()]
+        assert sum("publisher" in (name or "") for name in names) == 1
