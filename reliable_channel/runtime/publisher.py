@@ -21,7 +21,7 @@ CONCURRENCY: Final = 4
 
 
 class Publisher:
-    """Publisher of messages. One task of `run` starts up to `CONCURRENCY` tasks as it needs them."""
+    """Publisher of messages. The first task of `run` starts others, up to `CONCURRENCY`."""
 
     def __init__(
         self,

@@ -204,7 +204,7 @@ class Runtime:
         await self._listener.run()
 
     async def drained(self) -> None:
-        """Wait until the transport has accepted what the application sent, and send nothing else."""
+        """Wait until the transport has accepted the messages of the application, and send no others."""
         self.engine.outbox.close()
         while len(self.engine.outbox):
             await self._driver.drained.wait()

@@ -89,7 +89,7 @@ class Hub:
         if topic is None:
             connect = partial(self._connect, member.content_topic)
             topic = self._topics[member.content_topic] = _Topic(connect, self.channel_of)
-        topic.members.append(member)
+        topic.add(member)
         try:
             await topic.opened(self._tasks)
         except BaseException:  # also where the channel's opening is cancelled
@@ -102,7 +102,7 @@ class Hub:
         topic = self._topics.get(member.content_topic)
         if topic is None or member not in topic.members:
             return
-        topic.members.remove(member)
+        topic.remove(member)
         if not topic.members:
             del self._topics[member.content_topic]
             await topic.closed()
@@ -112,7 +112,8 @@ class _Topic:
     """One content topic: its subscription and its listeners."""
 
     def __init__(self, connect: Callable[[], Transport], channel_of: ChannelOf) -> None:
-        self.members: list[HubTransport] = []
+        self.members: dict[HubTransport, None] = {}
+        self._by_channel: dict[str, list[HubTransport]] = {}
         self._connect = connect
         self._channel_of = channel_of
         self._transport: Transport | None = None
@@ -132,6 +133,19 @@ class _Topic:
         """The Store of a topic that is open."""
         assert self._store is not None
         return self._store
+
+    def add(self, member: "HubTransport") -> None:
+        """Add a channel."""
+        self.members[member] = None
+        self._by_channel.setdefault(member.channel_id, []).append(member)
+
+    def remove(self, member: "HubTransport") -> None:
+        """Remove a channel."""
+        del self.members[member]
+        namesakes = self._by_channel[member.channel_id]
+        namesakes.remove(member)
+        if not namesakes:
+            del self._by_channel[member.channel_id]
 
     async def opened(self, tasks: TaskGroup) -> None:
         """Open the subscription, once, and read it from then on."""
@@ -184,8 +198,13 @@ class _Topic:
                 for_all.append(message)
             else:
                 by_channel.setdefault(channel_id, []).append(message)
-        for member in self.members:
-            member.arrive([*by_channel.get(member.channel_id, ()), *for_all], batch.gap)
+        if for_all or batch.gap:
+            for member in self.members:
+                member.arrive([*by_channel.get(member.channel_id, ()), *for_all], batch.gap)
+            return
+        for channel_id, messages in by_channel.items():
+            for member in self._by_channel.get(channel_id, ()):
+                member.arrive(messages, "")
 
 
 class HubTransport(BaseTransport):

@@ -7,8 +7,8 @@ reads each topic by itself. go-waku keeps unread messages by subscription.
 """
 
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -20,6 +20,7 @@ from waku.errors import NodeUnreachable, NotSubscribed, WakuError
 from waku.models import WakuMessage
 
 from .._notifier import Notifier
+from .hub_queries import StoreQueries
 from .polling import AdaptivePolling
 from .relay_peers import RelayPeers
 
@@ -39,7 +40,9 @@ ACTIVE_S: Final = 10.0
 IDLE_LOOKS_PER_S: Final = 10
 """Requests for all idle lanes together."""
 MAX_IDLE_S: Final = 10.0
-"""Longest time between two reads of a lane."""
+"""Longest time between two reads of a topic that is read by itself."""
+MAX_SHARD_IDLE_S: Final = 1.0
+"""Longest time between two reads of a shard, whose topics share one small cache."""
 SIGN_OF_LIFE_S: Final = 15.0
 """Longest wait of a reader, so that its topic checks its subscription."""
 RETRY_S: Final = 1.0
@@ -51,6 +54,10 @@ UNREAD: Final = 8
 With `MAX_REQUESTS` on their way they still fit into a node's cache."""
 MAX_TOPICS: Final = 100
 """Content topics of one request (12/WAKU2-FILTER)."""
+UNSUBSCRIBES_EVERY_S: Final = 1.0
+"""Time in which topics gather that need no subscription any more."""
+UNSUBSCRIBE_LIMIT_S: Final = 5.0
+"""Longest time that a new subscription waits for the end of earlier ones."""
 
 
 class TopicReader:
@@ -92,11 +99,12 @@ class TopicReader:
         self._error = None
         self._notify()
 
-    def fail(self, error: WakuError) -> None:
-        """Report a failure to the reader."""
-        self._error = error
+    def fail(self, error: WakuError, *, is_certain: bool = True) -> None:
+        """Note a failure, by which messages may be missing, and raise it if it is certain."""
         self.gap = self.gap or str(error)
-        self._notify()
+        if is_certain:
+            self._error = error
+            self._notify()
 
     def _notify(self) -> None:
         self._has_news = True
@@ -127,7 +135,10 @@ class _Lane:
     """Requests of the last look."""
     unread: int = 0
     """Own messages since the last look."""
-    fails: bool = False
+    unechoed: int = 0
+    """Own messages that did not come back so far."""
+    failures: int = 0
+    """Looks that failed in a row."""
 
 
 class HubNode:
@@ -140,6 +151,7 @@ class HubNode:
 
     def __init__(self, url: str, client: WakuClient) -> None:
         self.client: Final = client
+        self.queries: Final = StoreQueries(client.store)
         self._url = url
         self._lanes: dict[_Key, _Lane] = {}
         self._places: dict[TopicReader, _Key] = {}
@@ -148,19 +160,29 @@ class HubNode:
         """Content topics of all readers so far; the node may still bring those that are closed."""
         self._reads_singly = False
         self._unneeded: dict[str, tuple[ReadBy, str]] = {}
-        """Content topics to unsubscribe from."""
+        """Content topics to unsubscribe from, unless they have readers by then."""
+        self._is_unneeded = Notifier()
         self._unsubscribing = anyio.Lock()
+        self._subscribing = 0
+        """Subscriptions that are being made."""
+        self.revived_s: dict[str, float] = {}
+        """When the subscription to a shard was made anew, since it was deaf."""
         self._peers: dict[str, RelayPeers] = {}
         self._changed = Notifier()
         self._unread = 0
         """Own messages that were published since the last look at their lanes."""
         self._looked = Notifier()
+        self._unanswered = 0
+        """Looks in a row that the node did not answer."""
 
     async def run(self) -> None:
-        """Read each lane when it is due, until cancelled."""
+        """Read each lane when it is due, and end subscriptions, until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._end_subscriptions, name="reliable_channel.hub_unsubscriber")
+            await self._look_in_turns()
+
+    async def _look_in_turns(self) -> None:
         while True:
-            if self._unneeded:
-                await self._unsubscribe()
             lane = min(self._lanes.values(), key=lambda lane: lane.looks_at_s, default=None)
             wait_s = None if lane is None else lane.looks_at_s - anyio.current_time()
             if lane is None or (wait_s is not None and wait_s > 0):
@@ -181,11 +203,17 @@ class HubNode:
             self._peers[shard] = RelayPeers(self.client, shard)
         return self._peers[shard]
 
-    async def keep(self, content_topic: str) -> None:
-        """Cancel a pending end of the subscription. Call it before a subscription."""
-        self._unneeded.pop(content_topic, None)
-        async with self._unsubscribing:
-            pass
+    @asynccontextmanager
+    async def subscribing(self) -> AsyncIterator[None]:
+        """Subscribe and join inside: no request to end a subscription overtakes it."""
+        self._subscribing += 1
+        try:
+            async with self._unsubscribing:  # until the earlier ones have ended
+                pass
+            yield
+        finally:
+            self._subscribing -= 1
+            self._is_unneeded.notify()
 
     async def join(self, content_topic: str, shard: str, read_by: ReadBy) -> TopicReader:
         """Start to read a subscribed topic.
@@ -216,6 +244,7 @@ class HubNode:
             del self._lanes[key]
         if unsubscribe and not (lane.readers if lane.read_by == "shard" else others):
             self._unneeded[reader.content_topic] = lane.read_by, lane.shard
+            self._is_unneeded.notify()
         self._changed.notify()
 
     async def published(self, reader: TopicReader) -> None:
@@ -223,7 +252,9 @@ class HubNode:
 
         The node's cache is small, so a burst of own messages waits for reads.
         """
-        self._lanes[self._places[reader]].unread += 1
+        lane = self._lanes[self._places[reader]]
+        lane.unread += 1
+        lane.unechoed += 1
         self._unread += 1
         if self._unread >= UNREAD:
             for lane in self._lanes.values():
@@ -233,16 +264,23 @@ class HubNode:
         if self._unread >= 2 * UNREAD:
             await self._looked.wait(RETRY_S)
 
+    def revived(self, shard: str, why: str, now_s: float) -> None:
+        """Note that a subscription is made anew, for all topics of its shard."""
+        self.revived_s[shard] = now_s
+        for lane in self._lanes.values():
+            if lane.shard == shard:
+                for reader in lane.readers:
+                    reader.put((), why)
+
     def _place(self, reader: TopicReader, shard: str, read_by: ReadBy) -> None:
         """Put a reader into its lane."""
         is_single = read_by == "filter" or (read_by == "relay" and self._reads_singly)
         single = reader.content_topic if is_single else None
-        now_s = anyio.current_time()
         key = self._places[reader] = read_by, shard, single
         lane = self._lanes.get(key)
         if lane is None:
-            lane = self._lanes[key] = _Lane(read_by, shard, single, now_s, now_s)
-        lane.active_s, lane.looks_at_s = now_s, min(lane.looks_at_s, now_s)
+            now_s = anyio.current_time()
+            lane = self._lanes[key] = _Lane(read_by, shard, single, now_s, now_s, now_s)
         lane.readers[reader] = None
         self._changed.notify()
 
@@ -253,22 +291,31 @@ class HubNode:
         try:
             messages = await self._read(lane)
         except WakuError as error:
-            # A node that cannot be reached fails all lanes at once: their looks come in turns.
-            failed = self._lanes.values() if isinstance(error, NodeUnreachable) else (lane,)
-            for each in failed:
-                each.fails = True
-                each.looks_at_s = anyio.current_time() + RETRY_S
-                for reader in each.readers:
-                    reader.fail(error)
+            self._failed(lane, error)
             return
         finally:
             self._looked.notify()
-        if lane.fails:
-            lane.fails = False
+        self._unanswered = 0
+        if lane.failures:
+            lane.failures = 0
             for reader in lane.readers:
                 reader.put((), "")
         self._share_out(messages, lane)
         lane.looks_at_s = self._next_look_s(lane, len(messages))
+
+    def _failed(self, lane: _Lane, error: WakuError) -> None:
+        """Tell the readers; but only at the second time where the node may just be busy."""
+        is_away = False
+        if isinstance(error, NodeUnreachable):
+            self._unanswered += 1
+            is_away = self._unanswered > 1 or not error.timed_out
+        # A node that is away fails all lanes at once, because their looks come in turns.
+        for each in self._lanes.values() if is_away else (lane,):
+            each.failures += 1
+            each.looks_at_s = anyio.current_time() + RETRY_S
+            is_certain = is_away or each.failures > 1 or not error.retryable
+            for reader in each.readers:
+                reader.fail(error, is_certain=is_certain)
 
     async def _read(self, lane: _Lane) -> list[WakuMessage]:
         """Take what waits for a lane."""
@@ -305,10 +352,8 @@ class HubNode:
             for reader in self._readers.get(topic, ()):
                 reader.put(of_topic, "")
         if lane.polling.overflow_suspected(len(messages)):
-            gap = f"the cache held {len(messages)} messages"
-            for readers in self._readers.values():
-                for reader in readers:
-                    reader.put((), gap)
+            for reader in lane.readers:
+                reader.put((), f"the cache held {len(messages)} messages")
         if lane.read_by == "relay" and lane.single is None and by_topic.keys() - self._subscribed:
             self._read_singly()
 
@@ -332,21 +377,37 @@ class HubNode:
         now_s = anyio.current_time()
         wait_s = lane.polling.next_interval_ms(count, 1000 * (now_s - lane.looked_s)) / 1000
         lane.looked_s = now_s
-        if count:
+        # Own messages come back, and are no sign that others will follow.
+        echoes = min(count, lane.unechoed)
+        lane.unechoed = lane.unechoed - echoes if count else 0
+        if count > echoes:
             lane.active_s = now_s
         elif now_s - lane.active_s > ACTIVE_S:
-            wait_s = max(
-                wait_s, min(len(self._lanes) * lane.requests / IDLE_LOOKS_PER_S, MAX_IDLE_S)
-            )
+            longest_s = MAX_SHARD_IDLE_S if lane.single is None else MAX_IDLE_S
+            share_s = len(self._lanes) * lane.requests / IDLE_LOOKS_PER_S
+            wait_s = max(wait_s, min(share_s, longest_s))
         return now_s + wait_s
+
+    async def _end_subscriptions(self) -> None:
+        """End those that no reader needs, from time to time, for ever."""
+        while True:
+            if not self._unneeded or self._subscribing:
+                await self._is_unneeded.wait()
+            else:
+                await anyio.sleep(UNSUBSCRIBES_EVERY_S)
+                if not self._subscribing:
+                    with anyio.move_on_after(UNSUBSCRIBE_LIMIT_S):
+                        await self._unsubscribe()
 
     async def _unsubscribe(self) -> None:
         """End subscriptions that no reader needs, many in one request."""
         async with self._unsubscribing:
             unneeded, self._unneeded = self._unneeded, {}
             together: dict[tuple[ReadBy, str], list[str]] = {}
-            for topic, where in unneeded.items():
-                together.setdefault(where, []).append(topic)
+            for topic, (read_by, shard) in unneeded.items():
+                key = read_by, shard, None
+                if not (key in self._lanes if read_by == "shard" else topic in self._readers):
+                    together.setdefault((read_by, shard), []).append(topic)
             for (read_by, shard), topics in together.items():
                 for at in range(0, len(topics), MAX_TOPICS):
                     part = topics[at : at + MAX_TOPICS]

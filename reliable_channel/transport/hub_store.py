@@ -20,7 +20,9 @@ SPACING_S: Final = 1.0
 """Time between two queries (s), in which those of other channels gather."""
 _CLOSED: Final = "the hub's topic is closed"
 PAGES_AHEAD: Final = 4
-"""Pages that wait for the slowest channel. The query waits for it."""
+"""Pages that wait for a slow channel."""
+PATIENCE_S: Final = 1.0
+"""Longest time (s) that the others wait for a slow channel; it asks again from where it is."""
 
 
 class _Asker:
@@ -32,8 +34,20 @@ class _Asker:
         self.end_ns = end_ns
         self.pages: deque[list[Received]] = deque()
         self.has_ended = False
+        self.is_left_behind = False
+        """True if the query went on without it."""
         self.error: StoreUnavailable | None = None
         self.came = Notifier()
+
+    @property
+    def size(self) -> int:
+        """Magnitude of the time span. Each is eight times the next smaller one."""
+        return (self.end_ns - self.start_ns).bit_length() // 3
+
+    @property
+    def is_slow(self) -> bool:
+        """True if it has no room for another page."""
+        return len(self.pages) >= PAGES_AHEAD
 
     def end(self, error: StoreUnavailable | None = None) -> None:
         """Add no more pages."""
@@ -56,9 +70,11 @@ class TopicStore:
         self._transport = transport
         self._tasks = tasks
         self._channel_of = channel_of
-        self._waiting: list[_Asker] = []
-        self._is_asking = self._is_closed = False
+        self._waiting: dict[int, list[_Asker]] = {}
+        """By size: a query for months must not hold up those for minutes."""
+        self._is_closed = False
         self._taken = Notifier()
+        """A page was taken, or another channel asks."""
 
     def close(self) -> None:
         """Answer no further query, and end the tasks."""
@@ -72,16 +88,14 @@ class TopicStore:
         Raises:
             StoreUnavailable: no Store answers.
         """
-        if self._is_closed:
-            raise StoreUnavailable(_CLOSED)
         asker = _Asker(channel_id, start_ns, end_ns)
-        self._waiting.append(asker)
-        if not self._is_asking:
-            self._is_asking = True
-            self._tasks.start_soon(self._ask, name="reliable_channel.hub_store")
+        self._add(asker)
         try:
             while asker.pages or not asker.has_ended:
                 if not asker.pages:
+                    if asker.is_left_behind:
+                        asker.is_left_behind = False
+                        self._add(asker)
                     await asker.came.wait()
                     continue
                 page = asker.pages.popleft()
@@ -93,31 +107,47 @@ class TopicStore:
         if asker.error is not None:
             raise asker.error
 
-    async def _ask(self) -> None:
-        """Answer what waits, until nothing does."""
+    def _add(self, asker: _Asker) -> None:
+        """Ask with the next query of its size.
+
+        Raises:
+            StoreUnavailable: the topic is closed.
+        """
+        if self._is_closed:
+            raise StoreUnavailable(_CLOSED)
+        is_asking = asker.size in self._waiting
+        self._waiting.setdefault(asker.size, []).append(asker)
+        self._taken.notify()
+        if not is_asking:
+            self._tasks.start_soon(self._ask, asker.size, name="reliable_channel.hub_store")
+
+    async def _ask(self, size: int) -> None:
+        """Answer what waits of one size, until nothing does."""
         asked: list[_Asker] = []
         try:
-            while self._waiting:
-                asked, self._waiting = self._waiting, []
-                await self._answer(asked)
+            while waiting := self._waiting[size]:
+                asked, self._waiting[size] = waiting, []
+                await self._answer(asked, size)
                 await anyio.sleep(SPACING_S)
-        finally:
-            self._is_asking = False
-            for asker in [*asked, *self._waiting]:
+        except BaseException:  # the topic is closed
+            for asker in [*asked, *self._waiting[size]]:
                 if not asker.has_ended:
                     asker.end(StoreUnavailable(_CLOSED))
+            raise
+        finally:
+            del self._waiting[size]
 
-    async def _answer(self, asked: Sequence[_Asker]) -> None:
+    async def _answer(self, asked: Sequence[_Asker], size: int) -> None:
         start_ns = min(asker.start_ns for asker in asked)
         end_ns = max(asker.end_ns for asker in asked)
         pages = self._transport.by_time(start_ns, end_ns)
         try:
             async for page in pages:
-                if not (asked := [asker for asker in asked if not asker.has_ended]):
+                if not page:
+                    continue
+                if not (asked := await self._ready(asked, page, size)):
                     return
                 self._share_out(page, asked)
-                while any(len(each.pages) >= PAGES_AHEAD and not each.has_ended for each in asked):
-                    await self._taken.wait()
         except StoreUnavailable as error:
             for asker in asked:
                 asker.end(error)
@@ -126,6 +156,27 @@ class TopicStore:
                 asker.end()
         finally:
             await pages.aclose()
+
+    async def _ready(
+        self, asked: Sequence[_Asker], page: Sequence[Received], size: int
+    ) -> list[_Asker]:
+        """Wait for room for a page, and leave those behind that keep others waiting."""
+        patient_until_s = anyio.current_time() + PATIENCE_S
+        while True:
+            asked = [asker for asker in asked if not asker.has_ended]
+            slow = [asker for asker in asked if asker.is_slow]
+            if not slow:
+                return asked
+            within_s = None
+            if len(slow) < len(asked) or self._waiting[size]:
+                within_s = patient_until_s - anyio.current_time()
+                if within_s <= 0:
+                    break
+            await self._taken.wait(within_s)
+        for asker in slow:
+            asker.start_ns = min(received.timestamp_ns for received in page)
+            asker.is_left_behind = True
+        return [asker for asker in asked if asker not in slow]
 
     def _share_out(self, page: Sequence[Received], asked: Sequence[_Asker]) -> None:
         by_channel: dict[str | None, list[Received]] = {}

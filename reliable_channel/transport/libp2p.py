@@ -15,7 +15,6 @@ from waku.models import StoreEntry, StorePage, StoreQuery
 from waku.p2p import (
     MAX_REDUNDANCY,
     ClientEvent,
-    LightClient,
     MessageDropped,
     PeerLost,
     Pushed,
@@ -29,7 +28,7 @@ from waku.topics import PubsubTopic
 from .addresses import LIBP2P
 from .base import Batch, Envelope, Source, StoreUnavailable, TransportError
 from .settings import WakuSettings
-from .shared_client import ClientKey, shared_client
+from .shared_client import ClientKey, SharedClient, shared_client
 from .waku_topic import OnTopic, translated
 
 __all__ = ["LightTransport"]
@@ -52,7 +51,7 @@ class LightTransport(OnTopic):
         super().__init__(settings)
         self._key = self._client_key()
         self._key.check()  # a malformed address fails here, not at the first message
-        self._client: LightClient | None = None
+        self._shared: SharedClient | None = None
         self._stack: AsyncExitStack | None = None
         self._messages: MemoryObjectReceiveStream[Pushed] | None = None
         self._gap = ""
@@ -69,17 +68,17 @@ class LightTransport(OnTopic):
         """
         async with AsyncExitStack() as stack:
             self._gap = self._interrupted = ""
-            client = await stack.enter_async_context(shared_client(self._key, self._take_event))
+            shared = await stack.enter_async_context(shared_client(self._key, self._take_event))
             with translated():
                 topics = [self._settings.content_topic]
-                messages = client.subscribe(self._topic.shard, topics)
+                messages = shared.client.subscribe(self._topic.shard, topics)
                 self._messages = await stack.enter_async_context(messages)
-            self._client = client
+            self._shared = shared
             self._stack = stack.pop_all()
 
     async def aclose(self) -> None:
         """Unsubscribe. The last channel closes the connections."""
-        stack, self._stack, self._messages, self._client = self._stack, None, None, None
+        stack, self._stack, self._messages, self._shared = self._stack, None, None, None
         if stack is not None:
             await stack.aclose()
 
@@ -89,7 +88,7 @@ class LightTransport(OnTopic):
         Raises:
             TransportError: no service peer took it.
         """
-        client = self._open_client()
+        client = self._opened().client
         with translated():
             message, shard = self._topic.message(envelope), self._topic.shard
             await client.light_push(message, shard, urgent=envelope.urgent)
@@ -100,7 +99,7 @@ class LightTransport(OnTopic):
         Raises:
             TransportError: no peer pushes at the moment; the client looks for others by itself.
         """
-        self._open_client()
+        self._opened()
         messages = self._messages
         assert messages is not None
         await anyio.lowlevel.checkpoint()
@@ -120,19 +119,19 @@ class LightTransport(OnTopic):
 
     def renew(self) -> None:
         """Renew the subscription, because it seems dead."""
-        if self._client is not None:
-            self._client.renew()
+        if self._shared is not None:
+            self._shared.client.renew()
 
     async def _store(self, query: StoreQuery) -> StorePage:
-        return await self._open_client(StoreUnavailable).store(query)
+        return await self._opened(StoreUnavailable).store(query)
 
     async def _store_by_hash(self, hashes: Sequence[bytes]) -> Sequence[StoreEntry]:
-        return await self._open_client(StoreUnavailable).store_by_hash(hashes)
+        return await self._opened(StoreUnavailable).client.store_by_hash(hashes)
 
-    def _open_client(self, kind: type[TransportError] = TransportError) -> LightClient:
-        if self._client is None:
+    def _opened(self, kind: type[TransportError] = TransportError) -> SharedClient:
+        if self._shared is None:
             raise kind(f"{self.url} is closed; open it first")
-        return self._client
+        return self._shared
 
     def _client_key(self) -> ClientKey:
         settings, topic = self._settings, PubsubTopic.parse(self._topic.shard)

@@ -8,16 +8,19 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import anyio
 from anyio.lowlevel import RunVar
 
+from waku.models import StorePage, StoreQuery
 from waku.p2p import ClientEvent, LightClient
 
 from .._own_task import OwnTask
+from .hub_queries import StoreQueries
 from .settings import trusting
 
-__all__ = ["ClientKey", "shared_client"]
+__all__ = ["ClientKey", "SharedClient", "shared_client"]
 
 OnEvent = Callable[[ClientEvent], None]
 
@@ -63,24 +66,36 @@ def _make_once(key: ClientKey) -> None:
     key.make()
 
 
-class _Shared:
+class SharedClient:
     """A client, and the channels that use it."""
 
     def __init__(self, key: ClientKey) -> None:
+        self.client: Final = key.make(self._on_event)
         self.users: list[OnEvent] = []
-        self.task = OwnTask(key.make(self._on_event))
+        self.task = OwnTask(self.client)
+        self._queries = StoreQueries(self.client.store)
+
+    async def store(self, query: StoreQuery) -> StorePage:
+        """Return a page of Store. Queries of several channels may be one.
+
+        Raises:
+            WakuError: as the client.
+        """
+        if len(self.users) > 1:
+            return await self._queries.page(query)
+        return await self.client.store(query)
 
     def _on_event(self, event: ClientEvent) -> None:
         for on_event in tuple(self.users):
             on_event(event)
 
 
-_clients: RunVar[dict[ClientKey, _Shared]] = RunVar("reliable_channel_light_clients")
+_clients: RunVar[dict[ClientKey, SharedClient]] = RunVar("reliable_channel_light_clients")
 """For each event loop."""
 
 
 @asynccontextmanager
-async def shared_client(key: ClientKey, on_event: OnEvent) -> AsyncIterator[LightClient]:
+async def shared_client(key: ClientKey, on_event: OnEvent) -> AsyncIterator[SharedClient]:
     """Use the client of this event loop. The first user creates it, and it ends with the last.
 
     `on_event` is called with the events of the whole client.
@@ -89,11 +104,12 @@ async def shared_client(key: ClientKey, on_event: OnEvent) -> AsyncIterator[Ligh
     _clients.set(clients)
     shared = clients.get(key)
     if shared is None or shared.task.has_ended:
-        shared = clients[key] = _Shared(key)
+        shared = clients[key] = SharedClient(key)
         shared.task.start()
     shared.users.append(on_event)
     try:
-        yield await shared.task.entered()
+        await shared.task.entered()
+        yield shared
     finally:
         shared.users.remove(on_event)
         if not shared.users:

@@ -215,7 +215,9 @@ class WakuTransport(OnTopic):
             self._watchdog.heard((message.message_hash for message in received), now_s)
             gap, self._deaf, self._is_suspect = self._deaf or gap, None, False
         elif (silent_s := self._watchdog.deaf_for_s(now_s)) is not None:
-            if await self._is_stored_here(self._watchdog.not_echoed):
+            if self._is_revived_since(now_s - silent_s):
+                self._watchdog.restored()
+            elif await self._is_stored_here(self._watchdog.not_echoed):
                 self._watchdog.taken_by_others()
             else:
                 await self._revive(silent_s)
@@ -241,6 +243,10 @@ class WakuTransport(OnTopic):
                 return bool((await self._client.store(query)).entries)
         return False
 
+    def _is_revived_since(self, since_s: float) -> bool:
+        """Return True if another topic of a hub has revived the shard, for all on it."""
+        return self._shared is not None and self._shared.revived_s.get(self._shard, -inf) > since_s
+
     async def _revive(self, silent_s: float) -> None:
         """Make the subscription anew, as nothing comes through it."""
         not_echoed = len(self._watchdog.not_echoed)
@@ -251,6 +257,8 @@ class WakuTransport(OnTopic):
             f"{self._watchdog.restorations}"
         )
         self._is_suspect = True
+        if self._shared is not None:
+            self._shared.revived(self._shard, self._deaf, self._monotonic())
         with translated():
             await self._subscribe_again()
 
@@ -259,6 +267,8 @@ class WakuTransport(OnTopic):
         self._is_suspect = True
 
     async def _store(self, query: StoreQuery) -> StorePage:
+        if self._shared is not None:
+            return await self._shared.queries.page(query)
         return await self._client.store(query)
 
     async def _store_by_hash(self, hashes: Sequence[bytes]) -> Sequence[StoreEntry]:
@@ -283,16 +293,16 @@ class WakuTransport(OnTopic):
         if self._shared is None:
             await self._subscribe_here()
             return
-        topic = self.settings.content_topic
-        await self._shared.keep(topic)
-        await self._subscribe_here()
-        read_by: ReadBy = "relay" if self.settings.pubsub_topic is None else "shard"
-        if self._service == "light":
-            read_by = "filter"
-        if read_by != self._read_by:
-            self._leave(self._shared, unsubscribe=False)
-            self._reader = await self._shared.join(topic, self._shard, read_by)
-            self._read_by = read_by
+        async with self._shared.subscribing():
+            await self._subscribe_here()
+            read_by: ReadBy = "relay" if self.settings.pubsub_topic is None else "shard"
+            if self._service == "light":
+                read_by = "filter"
+            if read_by != self._read_by:
+                self._leave(self._shared, unsubscribe=False)
+                topic = self.settings.content_topic
+                self._reader = await self._shared.join(topic, self._shard, read_by)
+                self._read_by = read_by
 
     def _leave(self, shared: HubNode, *, unsubscribe: bool) -> None:
         if self._reader is not None:

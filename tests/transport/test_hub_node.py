@@ -2,13 +2,24 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import anyio
+import httpx
 import pytest
 
 from reliable_channel.transport import WakuTransport
 from reliable_channel.transport.base import TransportError
-from reliable_channel.transport.hub_node import IDLE_LOOKS_PER_S, MAX_IDLE_S, HubNode
+from reliable_channel.transport.hub_node import (
+    IDLE_LOOKS_PER_S,
+    MAX_IDLE_S,
+    MAX_SHARD_IDLE_S,
+    UNSUBSCRIBE_LIMIT_S,
+    UNSUBSCRIBES_EVERY_S,
+    HubNode,
+    TopicReader,
+)
+from reliable_channel.transport.polling import CACHE_CAPACITY
 from reliable_channel.transport.settings import WakuSettings
 from tests.channel.world import now_ns
 from waku import WakuClient
@@ -16,7 +27,7 @@ from waku.models import WakuMessage
 from waku.node.options import Behaviour
 from waku.topics import pubsub_topic_for
 
-from .nodes import STATIC_SHARD, Line, joined, line
+from .nodes import STATIC_SHARD, Line, failing, joined, line
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("mode")]
 
@@ -180,6 +191,124 @@ async def test_beside_another_program_each_topic_is_read_by_itself(virtual_time:
         assert await payload(transports[0]) == b"still heard"
 
 
+async def test_a_node_that_ends_no_subscription_is_read_all_the_same(
+    virtual_time: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+
+        async def hangs(topics: object) -> None:
+            await anyio.sleep_forever()
+
+        monkeypatch.setattr(node.client, "relay_auto_unsubscribe", hangs)
+        left, kept = await opened(stack, it, node, TOPICS[:2])
+        await left.aclose()
+        await anyio.sleep(UNSUBSCRIBES_EVERY_S + 1)
+        there(it, TOPICS[1], b"heard")
+        assert await payload(kept) == b"heard"
+        begun_s = anyio.current_time()
+        (again,) = await opened(stack, it, node, TOPICS[:1])
+        assert anyio.current_time() - begun_s <= UNSUBSCRIBE_LIMIT_S
+        there(it, TOPICS[0], b"heard again")
+        assert await payload(again) == b"heard again"
+
+
+async def test_a_topic_that_closes_while_it_opens_again_stays_subscribed(
+    virtual_time: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        (before,) = await opened(stack, it, node, TOPICS[:1])
+        join = node.join
+
+        async def late(*arguments: Any) -> TopicReader:
+            await before.aclose()
+            return await join(*arguments)
+
+        monkeypatch.setattr(node, "join", late)
+        (again,) = await opened(stack, it, node, TOPICS[:1])
+        await anyio.sleep(3 * UNSUBSCRIBES_EVERY_S)
+        there(it, TOPICS[0], b"here")
+        assert await payload(again) == b"here"
+        assert it.asked("DELETE", "") == 0
+
+
+async def test_a_shard_is_read_each_second_beside_many_topics(virtual_time: None) -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        (whole,) = await opened(stack, it, node, ["/app/1/whole/proto"], pubsub_topic=STATIC_SHARD)
+        topics = [f"/app/1/filtered-{number}/proto" for number in range(50)]
+        await opened(stack, it, node, topics, service="light")
+        for _ in range(5):
+            await anyio.sleep(33)
+            there(it, "/app/1/whole/proto", b"after all", STATIC_SHARD)
+            begun_s = anyio.current_time()
+            assert await payload(whole) == b"after all"
+            assert anyio.current_time() - begun_s <= MAX_SHARD_IDLE_S
+
+
+async def test_an_overflow_is_a_gap_of_its_lane_alone(virtual_time: None) -> None:
+    busy, quiet = TOPICS[0], "/another/1/quiet/proto"
+    assert pubsub_topic_for(busy) != pubsub_topic_for(quiet)
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        listening = await listeners(stack, await opened(stack, it, node, [busy, quiet]))
+        await anyio.sleep(60)
+        for number in range(CACHE_CAPACITY + 10):
+            there(it, busy, b"%d" % number)
+        await until(lambda: "the cache held" in listening(0), 60)
+        there(it, quiet, b"heard")
+        await until(lambda: "heard" in listening(1), 60)
+        assert "the cache held" not in listening(1)
+
+
+async def test_one_look_without_an_answer_is_a_gap_and_two_are_a_failure(
+    virtual_time: None,
+) -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        listening = await listeners(stack, await opened(stack, it, node, TOPICS))
+
+        def anywhere(text: str) -> bool:
+            return any(text in listening(number) for number in range(len(TOPICS)))
+
+        await anyio.sleep(30)
+        it.disturbance = failing(httpx.ReadTimeout("busy"), path="/relay/v1/", times=1)
+        await until(lambda: anywhere("busy"), 60)
+        assert not anywhere("failed: ")
+        it.disturbance = failing(httpx.ReadTimeout("away"), path="/relay/v1/", times=2)
+        await until(lambda: anywhere("failed: "), 60)
+
+
+async def test_own_messages_that_come_back_keep_no_lane_busy(virtual_time: None) -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        transports = await opened(stack, it, node, TOPICS[:3])
+        await listeners(stack, transports)
+        await anyio.sleep(30)
+        it.forget()
+        for number in range(60):
+            way = transports[number % 3]
+            await way.publish(way.envelope(b"own", timestamp_ns=now_ns(), ephemeral=True))
+            await anyio.sleep(1)
+        assert it.asked("GET", "/relay/v1/") <= 60 * IDLE_LOOKS_PER_S * 1.1
+
+
+@pytest.mark.parametrize("mode", ["nwaku"], indirect=True)
+async def test_the_topics_of_a_deaf_shard_are_revived_once(virtual_time: None) -> None:
+    async with joined(2) as (it, _), hub_node(it) as node, AsyncExitStack() as stack:
+        transports = await opened(stack, it, node, TOPICS)
+        listening = await listeners(stack, transports)
+        other = WakuClient("http://node", transport=it)
+        await other.relay_auto_subscribe(["/app/1/another/proto"])
+        await other.relay_auto_unsubscribe(["/app/1/another/proto"])  # nwaku leaves the shard
+        it.forget()
+        for _ in range(2):
+            for way in transports:
+                await way.publish(way.envelope(b"own", timestamp_ns=now_ns(), ephemeral=False))
+            await anyio.sleep(1)
+        await until(lambda: all("deaf" in listening(n) for n in range(len(TOPICS))), 120)
+        await anyio.sleep(60)
+        assert it.asked("DELETE", "/relay") == 1
+        for topic in TOPICS:
+            there(it, topic, b"heard")
+        await until(lambda: all("heard" in listening(n) for n in range(len(TOPICS))), 60)
+
+
 async def listeners(stack: AsyncExitStack, transports: list[WakuTransport]) -> Callable[[int], str]:
     """Receive at each transport as a pool does; return what one brought so far."""
     heard = ["" for _ in transports]
@@ -191,7 +320,7 @@ async def listeners(stack: AsyncExitStack, transports: list[WakuTransport]) -> C
             try:
                 batch = await transport.receive()
             except TransportError as error:
-                heard[number] += str(error)
+                heard[number] += f"failed: {error}"
                 await anyio.sleep(1)
             else:
                 heard[number] += batch.gap + "".join(m.payload.decode() for m in batch.messages)

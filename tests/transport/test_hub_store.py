@@ -128,3 +128,45 @@ async def test_who_asks_when_the_topic_closes_is_told() -> None:
             tasks.cancel_scope.cancel()
     with pytest.raises(StoreUnavailable, match="closed"):
         await fetched(store, "late", 0, now_ns())
+
+
+async def test_a_long_history_holds_up_no_short_query() -> None:
+    transport = Counting(MemoryNetwork())
+    await transport.open()
+    for _ in range(3 * PAGES_AHEAD):
+        newest_ns = await stored(transport, b"sealed")
+    found: list[bytes] = []
+    async with anyio.create_task_group() as tasks:
+        store = TopicStore(transport, tasks, channel_of)
+        history = store.by_time("slow", 0, newest_ns)
+        await anext(history)
+
+        async def ask() -> None:
+            found.extend(await fetched(store, "quick", newest_ns - 10**9, newest_ns))
+
+        tasks.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        assert found == 3 * PAGES_AHEAD * [b"sealed"]
+        await history.aclose()
+
+
+async def test_a_slow_channel_is_left_behind_and_misses_nothing(virtual_time: None) -> None:
+    transport = Counting(MemoryNetwork())
+    await transport.open()
+    for _ in range(3 * PAGES_AHEAD):
+        newest_ns = await stored(transport, b"sealed")
+    found: list[bytes] = []
+    async with anyio.create_task_group() as tasks:
+        store = TopicStore(transport, tasks, channel_of)
+        slow = store.by_time("slow", 0, newest_ns)
+
+        async def ask() -> None:
+            found.extend(await fetched(store, "quick", 0, newest_ns))
+
+        tasks.start_soon(ask)
+        hashes = {received.message_hash for received in await anext(slow)}
+        await anyio.sleep(60)
+        assert found == 3 * PAGES_AHEAD * [b"sealed"]
+        async for page in slow:
+            hashes.update(received.message_hash for received in page)
+    assert len(hashes) == 3 * PAGES_AHEAD
