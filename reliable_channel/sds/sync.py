@@ -52,8 +52,8 @@ IDLE_AFTER: Final = 10
 """Syncs since the last news, after which a channel is idle: all have heard them, and have compared
 their logs, whose roots come after five minutes."""
 LONGEST: Final = 4
-"""How many times as long the wait is at most in an idle channel; it doubles with each sync. Longer
-ones would hide for an hour that a participant is gone."""
+"""Greatest factor of the wait in an idle channel, which doubles with each sync. A greater one would
+hide for an hour that a participant is gone."""
 
 
 class SyncSchedule(Protocol):

@@ -37,7 +37,7 @@ MAX_INTERVAL_MS: Final = 100
 """Longest time between two reads of a recently active lane."""
 ACTIVE_S: Final = 10.0
 """Time after a message in which its lane counts as active."""
-IDLE_LOOKS_PER_S: Final = 10
+IDLE_LOOKS_PER_S: Final = 5
 """Requests for all idle lanes together."""
 MAX_IDLE_S: Final = 10.0
 """Longest time between two reads of a topic that is read by itself."""

@@ -293,7 +293,7 @@ async def test_the_topics_of_a_deaf_shard_are_revived_once(virtual_time: None) -
     async with joined(2) as (it, _), hub_node(it) as node, AsyncExitStack() as stack:
         transports = await opened(stack, it, node, TOPICS)
         listening = await listeners(stack, transports)
-        other = WakuClient("http://node", transport=it)
+        other = WakuClient("http://node", app=it)
         await other.relay_auto_subscribe(["/app/1/another/proto"])
         await other.relay_auto_unsubscribe(["/app/1/another/proto"])  # nwaku leaves the shard
         it.forget()
