@@ -12,7 +12,8 @@ CONTROL_LIMIT: Final = 1_000
 EPHEMERAL_LIMIT: Final = 100
 """Maximum number of ephemeral messages. They carry no promise, and an old "is typing" is
 useless."""
-_OF_APPLICATION: Final = (OutgoingKind.CONTENT, OutgoingKind.EPHEMERAL, OutgoingKind.CONTROL)
+OF_APPLICATION: Final = (OutgoingKind.CONTENT, OutgoingKind.EPHEMERAL, OutgoingKind.CONTROL)
+"""Kinds that are sent before a channel closes."""
 _NEWEST: Final = {
     OutgoingKind.CONTROL: CONTROL_LIMIT,
     OutgoingKind.SYNC: 1,
@@ -129,8 +130,8 @@ class Outbox:
         heapq.heappush(self._waiting[outgoing.kind], item)
 
     def close(self) -> None:
-        """Keep what the application sent, and drop syncs, retries and repairs, now and later: who
-        closes a channel must not wait for them."""
+        """Keep what the application sent. Drop syncs, retries and repairs, now and later, because
+        closing a channel must not wait for them."""
         self._is_closing = True
         for kind in filter(self._is_unwanted, OutgoingKind):
             self._waiting[kind].clear()
@@ -146,7 +147,7 @@ class Outbox:
         return [item.outgoing for item in sorted(self._waiting[OutgoingKind.CONTENT])]
 
     def _is_unwanted(self, kind: OutgoingKind) -> bool:
-        return self._is_closing and kind not in _OF_APPLICATION
+        return self._is_closing and kind not in OF_APPLICATION
 
     def _first(self) -> list[Item] | None:
         waiting = self._waiting

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.abc import TaskGroup
 
-from ..engine.outbox import FRESH_NS, Item
+from ..engine.outbox import FRESH_NS, OF_APPLICATION, Item
 from ..sds.events import OutgoingKind
 from ..transport.base import Envelope, TransportError
 from .budget_file import BudgetFile
@@ -21,7 +21,7 @@ CONCURRENCY: Final = 4
 
 
 class Publisher:
-    """Publisher of messages: one task at first, and up to `CONCURRENCY` tasks under load."""
+    """Publisher of messages. The first task of `run` starts others, up to `CONCURRENCY`."""
 
     def __init__(
         self,
@@ -40,10 +40,11 @@ class Publisher:
         self._wall_ns = wall_ns
         self._budget_file = budget_file
         self._running = 1
+        self._awaited: set[Item] = set()
         self._attempted: WeakKeyDictionary[Item, Envelope] = WeakKeyDictionary()
 
     async def run(self, tasks: TaskGroup) -> None:
-        """Publish for ever; further tasks start in `tasks`."""
+        """Publish until cancelled. Further tasks start in `tasks`."""
         backoff = self._wiring.backoff()
         while True:
             item = await self._next()
@@ -69,6 +70,7 @@ class Publisher:
                 backoff.reset()
                 self._health.succeeded("send")
                 self._driver.published(item, published)
+                self._leave_hand(item)
 
     async def _next(self) -> Item:
         """Wait for the next message that may go out."""
@@ -78,6 +80,8 @@ class Publisher:
             if not len(outbox):
                 driver.drained.notify()
             await self._more()
+        if item.outgoing.kind in OF_APPLICATION:
+            self._awaited.add(item)
         if engine.limit is not None:
             try:
                 await self._save_budget()
@@ -85,6 +89,16 @@ class Publisher:
                 engine.outbox.put_back(item)
                 raise
         return item
+
+    @property
+    def is_awaited(self) -> bool:
+        """True if a message of the application is on its way to the node."""
+        return bool(self._awaited)
+
+    def _leave_hand(self, item: Item) -> None:
+        """Note that the transport has answered."""
+        self._awaited.discard(item)
+        self._driver.drained.notify()
 
     def _wake_another(self, tasks: TaskGroup) -> None:
         """See that there is a task for what waits, or comes meanwhile."""
@@ -120,6 +134,7 @@ class Publisher:
     def _refuse(self, item: Item, reason: str) -> None:
         self._engine.outbox.done()
         self._driver.refused(item.outgoing, reason)
+        self._leave_hand(item)
 
     def _keep(self, item: Item, envelope: Envelope | None, tasks: TaskGroup) -> None:
         """See that a message that the node did not take goes again, where it is to."""
@@ -127,6 +142,7 @@ class Publisher:
             if envelope is not None and item.outgoing.kind is not OutgoingKind.SYNC:
                 self._attempted[item] = envelope
             self._wake_another(tasks)
+        self._leave_hand(item)
 
     async def _envelope(self, item: Item) -> Envelope:
         attempted = self._attempted.pop(item, None) if self._attempted else None

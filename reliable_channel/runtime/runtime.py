@@ -204,9 +204,10 @@ class Runtime:
         await self._listener.run()
 
     async def drained(self) -> None:
-        """Wait until the transport has taken all that was accepted, and send nothing else."""
-        self.engine.outbox.close()
-        while len(self.engine.outbox):
+        """Wait until the transport has accepted what the application sent. Send nothing else."""
+        outbox = self.engine.outbox
+        outbox.close()
+        while len(outbox) > outbox.in_hand or self._publisher.is_awaited:
             await self._driver.drained.wait()
 
     async def flush(self) -> None:

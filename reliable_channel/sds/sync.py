@@ -52,8 +52,8 @@ IDLE_AFTER: Final = 10
 """Syncs since the last news, after which a channel is idle: all have heard them, and have compared
 their logs, whose roots come after five minutes."""
 LONGEST: Final = 4
-"""How many times as long the wait is at most in an idle channel; it doubles with each sync. Longer
-ones would hide for an hour that a participant is gone."""
+"""Greatest factor of the wait in an idle channel, which doubles with each sync. A greater one would
+hide for an hour that a participant is gone."""
 
 
 class SyncSchedule(Protocol):
@@ -137,8 +137,8 @@ class SyncTimer:
     which logs are compared. In a busy channel, or beside a participant that asks on and on, they
     would otherwise never be heard.
 
-    In an idle channel the wait grows, because all participants have heard everything. A participant
-    that lacks something sends a sync of its own, which ends the idle time.
+    In an idle channel the wait grows, because all have heard what there is to say. A participant
+    that lacks something ends the idleness by a sync message of its own.
     """
 
     def __init__(self, schedule: SyncSchedule | None, agenda: Agenda | None = None) -> None:
@@ -176,8 +176,8 @@ class SyncTimer:
         self._agenda.plan(Slot.SYNC, due_ms)
 
     def prompt(self, now_ms: int) -> None:
-        """Note that a participant lacks messages that a sync of ours would name: the channel is not
-        idle."""
+        """Note that a participant lacks messages that a sync of ours would name, so that the
+        channel is not idle."""
         if self._schedule is None or not self._schedule.patience:
             return
         was_idle, due_ms, self._syncs = self._syncs > IDLE_AFTER, self.due_ms, 0
@@ -186,7 +186,7 @@ class SyncTimer:
             self._plan(min(due_ms, self.due_ms or due_ms))
 
     def _idle_factor(self, schedule: SyncSchedule) -> int:
-        """Return the factor of the wait; js-waku's rule, without patience, keeps its wait."""
+        """Return the factor of the wait. It is 1 for the rule of js-waku, which has no patience."""
         idle = max(0, self._syncs - IDLE_AFTER) if schedule.patience else 0
         return min(1 << idle, LONGEST)
 

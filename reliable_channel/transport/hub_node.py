@@ -37,12 +37,12 @@ MAX_INTERVAL_MS: Final = 100
 """Longest time between two reads of a recently active lane."""
 ACTIVE_S: Final = 10.0
 """Time after a message in which its lane counts as active."""
-IDLE_LOOKS_PER_S: Final = 10
+IDLE_LOOKS_PER_S: Final = 5
 """Requests for all idle lanes together."""
 MAX_IDLE_S: Final = 10.0
 """Longest time between two reads of a topic that is read by itself."""
 MAX_SHARD_IDLE_S: Final = 1.0
-"""The same for a shard: all its topics share one small cache."""
+"""Longest time between two reads of a shard, whose topics share one small cache."""
 SIGN_OF_LIFE_S: Final = 15.0
 """Longest wait of a reader, so that its topic checks its subscription."""
 RETRY_S: Final = 1.0
@@ -100,8 +100,7 @@ class TopicReader:
         self._notify()
 
     def fail(self, error: WakuError, *, is_certain: bool = True) -> None:
-        """Note a failure, after which messages may be missing. The reader raises it if it is
-        certain."""
+        """Note a failure, by which messages may be missing, and raise it if it is certain."""
         self.gap = self.gap or str(error)
         if is_certain:
             self._error = error

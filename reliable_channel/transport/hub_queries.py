@@ -22,7 +22,7 @@ SPACING_S: Final = 1.0
 MAX_TOPICS: Final = 100
 """Content topics of one request (13/WAKU2-STORE)."""
 MAX_TOPIC_BYTES: Final = 3_000
-"""Length of the topics in the address of one request; a node takes some 8 kB altogether."""
+"""Length of the topics in the address of one request. A node takes some 8 kB altogether."""
 
 Store = Callable[[StoreQuery], Awaitable[StorePage]]
 

@@ -22,8 +22,7 @@ _CLOSED: Final = "the hub's topic is closed"
 PAGES_AHEAD: Final = 4
 """Pages that wait for a slow channel."""
 PATIENCE_S: Final = 1.0
-"""Longest time (s) that the others wait for a slow channel. It then repeats the query from where it
-is."""
+"""Longest time (s) that others wait for a slow channel. It then asks again from its last page."""
 
 
 class _Asker:

@@ -251,14 +251,25 @@ def _has_told(told: Told, kind: type[AnyEvent], count: int) -> bool:
     return len(told.of(kind)) == count
 
 
-async def test_closing_does_not_wait_for_a_retry(virtual_time: None) -> None:
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_closing_does_not_wait_for_a_retry(virtual_time: None, hangs: bool) -> None:
     transport = Flaky(MemoryNetwork())
     channel = channel_over(transport, sync_min_interval_ms=0, retry_interval_ms=1_000)
+    hung = anyio.Event()
+
+    async def hang(envelope: Envelope) -> None:
+        hung.set()
+        await anyio.sleep_forever()
+
     async with listening(channel) as told:
         await channel.send(b"hello")
         await told.first(MessageSent)
-        transport.failures = 1_000
-        await told.first(TransportDegraded, within_s=60)
+        if hangs:
+            transport.publish = hang  # type: ignore[method-assign]
+            await hung.wait()
+        else:
+            transport.failures = 1_000
+            await told.first(TransportDegraded, within_s=60)
         begun_s = anyio.current_time()
     assert anyio.current_time() - begun_s < 1
     assert not told.of(SendFailed)
