@@ -114,7 +114,16 @@ def meshes(leaf: RelayLeaf) -> Meshes:
 
 def router(leaf: RelayLeaf) -> Router | None:
     """Return the gossip router of a leaf, if anyone has come."""
-    return meshes(leaf)._router
+    return _router_of(meshes(leaf))
+
+
+def node_router(node: EmbeddedNode) -> Router:
+    """Return the gossip router of a node that relays."""
+    return _made(_router_of(_made(_made(node.network).gossip).meshes))
+
+
+def _router_of(meshes: Meshes) -> Router | None:
+    return meshes._router
 
 
 def forget_client(node: EmbeddedNode, client: Any) -> None:

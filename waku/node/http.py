@@ -72,6 +72,8 @@ class Response:
         return cls(status, body.encode(errors="replace"), JSON)
 
 
+TELL_TOPICS_S: Final = 1.0
+"""So long an answer about a subscription waits for peers that are slow."""
 OK: Final = Response(200, b"OK")
 NOT_FOUND: Final = Response(404, b"")
 
@@ -121,6 +123,9 @@ class ServedNode(ServiceHost, Protocol):
 
     def announce_topics(self) -> None:
         """Tell other nodes which pubsub topics this node follows now."""
+
+    async def peers_told(self, within_s: float) -> None:
+        """Return when they were sent topics and messages, or the time is over."""
 
     def relay_peers(self, pubsub_topic: str | None = None) -> list[PeerInfo]:
         """Return the connected nodes that relay. With a topic, return those that follow it."""

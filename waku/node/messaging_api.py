@@ -10,7 +10,7 @@ from waku.models import WakuMessage
 from waku.node.bodies import BadBase64, BadBody, base64_of, read_json, text_list
 from waku.node.envelope import relay_json
 from waku.node.errors import PublishRefused
-from waku.node.http import Request, Response, Route, ServedNode
+from waku.node.http import TELL_TOPICS_S, Request, Response, Route, ServedNode
 from waku.node.sharding import NoShard
 
 __all__ = ["ROUTES"]
@@ -20,12 +20,12 @@ _DONE: Final = Response(200, b"")
 
 async def subscribe(node: ServedNode, request: Request) -> Response:
     """POST /messaging/v1/subscriptions."""
-    return _each(request, node.messaging.subscribe, "Subscribe")
+    return await _each(node, request, node.messaging.subscribe, "Subscribe")
 
 
 async def unsubscribe(node: ServedNode, request: Request) -> Response:
     """DELETE /messaging/v1/subscriptions."""
-    return _each(request, node.messaging.unsubscribe, "Unsubscribe")
+    return await _each(node, request, node.messaging.unsubscribe, "Unsubscribe")
 
 
 async def send(node: ServedNode, request: Request) -> Response:
@@ -72,7 +72,9 @@ async def options(node: ServedNode, request: Request) -> Response:
     return _DONE
 
 
-def _each(request: Request, act: Callable[[str | None, str], None], verb: str) -> Response:
+async def _each(
+    node: ServedNode, request: Request, act: Callable[[str | None, str], None], verb: str
+) -> Response:
     """Do it topic by topic: those before one that fails stay, as on logos-delivery."""
     try:
         topics = text_list(read_json(request))
@@ -83,6 +85,7 @@ def _each(request: Request, act: Callable[[str | None, str], None], verb: str) -
             act(request.client_id, topic)
     except NoShard as error:
         return Response.text(500, f"{verb} failed: Autosharding error: {error}")
+    await node.peers_told(TELL_TOPICS_S)
     return _DONE
 
 

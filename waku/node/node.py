@@ -404,6 +404,11 @@ class EmbeddedNode:
         if self.network is not None and self.network.gossip is not None:
             self.network.gossip.follow(followed)
 
+    async def peers_told(self, within_s: float) -> None:
+        """Return when peers were sent topics and messages, or the time is over."""
+        if self.network is not None:
+            await self.network.peers_told(within_s)
+
     def relay_peers(self, pubsub_topic: str | None = None) -> list[PeerInfo]:
         """Return the connected nodes that relay. With a topic, return those that follow it."""
         return [info for _, info in self._relay_links(pubsub_topic)]

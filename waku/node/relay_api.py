@@ -16,11 +16,22 @@ from waku.node.bodies import (
 )
 from waku.node.envelope import relay_json
 from waku.node.errors import PublishRefused, RelayFull, StoreUnavailable
-from waku.node.http import NOT_FOUND, OK, Request, Response, Route, ServedNode
+from waku.node.http import (
+    NOT_FOUND,
+    OK,
+    TELL_TOPICS_S,
+    Request,
+    Response,
+    Route,
+    ServedNode,
+)
 from waku.node.sharding import NoShard
 from waku.topics import InvalidTopic, PubsubTopic
 
 __all__ = ["ROUTES"]
+
+PUBLISHED_S: Final = 0.1
+"""So long an answer about a message waits for peers that are slow."""
 
 
 async def subscribe(node: ServedNode, request: Request) -> Response:
@@ -32,6 +43,7 @@ async def subscribe(node: ServedNode, request: Request) -> Response:
     for topic in topics:
         node.relay.subscribe(client, topic)
     node.announce_topics()
+    await node.peers_told(TELL_TOPICS_S)
     return OK
 
 
@@ -44,6 +56,7 @@ async def unsubscribe(node: ServedNode, request: Request) -> Response:
     for topic in topics:
         node.relay.unsubscribe(client, topic)
     node.announce_topics()
+    await node.peers_told(TELL_TOPICS_S)
     return OK
 
 
@@ -64,6 +77,7 @@ async def publish(node: ServedNode, request: Request) -> Response:
         return Response.text(400, str(error))
     except PublishRefused as error:
         return _not_published(error)
+    await node.peers_told(PUBLISHED_S)
     return OK
 
 
@@ -76,6 +90,7 @@ async def auto_subscribe(node: ServedNode, request: Request) -> Response:
     for topic in topics:
         node.relay.subscribe_content(client, topic)
     node.announce_topics()
+    await node.peers_told(TELL_TOPICS_S)
     return OK
 
 
@@ -88,6 +103,7 @@ async def auto_unsubscribe(node: ServedNode, request: Request) -> Response:
     for topic in topics:
         node.relay.unsubscribe_content(client, topic)
     node.announce_topics()
+    await node.peers_told(TELL_TOPICS_S)
     return OK
 
 
@@ -114,6 +130,7 @@ async def auto_publish(node: ServedNode, request: Request) -> Response:
         return Response.text(400, f"Failed to publish. Autosharding error: {error}")
     except PublishRefused as error:
         return _not_published(error)
+    await node.peers_told(PUBLISHED_S)
     return OK
 
 

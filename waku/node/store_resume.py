@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final, Protocol
 
 import anyio
@@ -25,6 +26,8 @@ FIRST_LOOK_BACK_NS: Final = 3600 * NS_PER_S
 OVERLAP_NS: Final = 30 * NS_PER_S
 """Margin for messages on their way when a connection breaks, and for clock differences."""
 MAX_PAGES: Final = 100
+MAX_ASKED: Final = 16
+"""Largest number of peers that are queried about one gap."""
 SECOND_LOOK_S: Final = 10.0
 """Margin for a peer that was away as well and queried its own peers meanwhile."""
 
@@ -39,10 +42,13 @@ class _Keeper(Protocol):
 
 
 class StoreResume:
-    """Fetches once the messages that passed while the node had no peer.
+    """Fetches messages that passed while the node had no peer, from the first Store that was there.
 
-    At the first contact messages go only to the node's Store, because for clients they are history.
-    Later, clients receive the messages that are new to the Store.
+    A Store without messages from before the gap may have been away as well. Its messages are taken,
+    and the next peer is queried, too.
+
+    Messages from before the first contact go only to the node's Store, because for clients they are
+    history. Clients receive later messages that are new to the Store.
 
     Args:
         node: keeps the messages.
@@ -54,34 +60,75 @@ class StoreResume:
         newest_ns = archive.newest_ns(now_ns)  # any peer can send a message from the future
         self._node = node
         self._since_ns: int | None = now_ns - FIRST_LOOK_BACK_NS if newest_ns is None else newest_ns
-        """Time from which messages may be missing; None if a Store was asked since then."""
-        self._had_peers = False
+        """Time from which messages may be missing; None if a Store had them."""
+        self._is_told = newest_ns is None
+        """True if the log has the gap; a node that never was there misses nothing."""
+        self._joined_ns: int | None = None
+        """Time of the first contact with a Store."""
+        self._asked: set[str] = set()
+        """Peers that were asked about this gap."""
+        self._asking = 0
         self._turn = anyio.Lock()
 
     def begin_gap(self) -> None:
         """Note that the last peer is gone."""
+        self._asked.clear()
+        self._is_told = False
         if self._since_ns is None:
             self._since_ns = self._node.options.now_ns()
 
-    async def fetch(self, services: Services) -> None:
-        """Query a peer's Store, unless another one has answered. After a failure the next peer is
-        queried."""
-        async with self._turn:
-            since_ns, self._since_ns = self._since_ns, None  # a new gap may begin meanwhile
-            if since_ns is None:
-                return
-            earliest_ns = self._node.options.now_ns() - LOOK_BACK_NS
-            start_ns, deliver = max(1, earliest_ns, since_ns - OVERLAP_NS), self._had_peers
-            if not await self._take(services, start_ns, deliver=deliver):
-                self._since_ns = since_ns
-                return
-            self._had_peers = True
-        await anyio.sleep(SECOND_LOOK_S)
-        await self._take(services, start_ns, deliver=deliver)
+    async def fetch(self, peer_id: str, services: Services) -> None:
+        """Query a peer's Store, unless another one has ended the gap."""
+        self._asking += 1
+        try:
+            if (since_ns := await self._look(peer_id, services)) is not None:
+                await anyio.sleep(SECOND_LOOK_S)
+                await self._take(services, since_ns)
+                if self._since_ns == since_ns and await self._reaches_back(services, since_ns):
+                    self._since_ns = None
+        finally:
+            self._asking -= 1
+        if self._since_ns is not None and not self._asking and not self._is_told:
+            self._is_told = True
+            since = datetime.fromtimestamp(self._since_ns // NS_PER_S, UTC)
+            _log.warning(
+                "messages since %s may be missing: no Store that was asked reaches back so far",
+                since.isoformat().replace("+00:00", "Z"),
+            )
 
-    async def _take(self, services: Services, start_ns: int, *, deliver: bool) -> bool:
+    async def _look(self, peer_id: str, services: Services) -> int | None:
+        """Keep the messages of a Store. Return the start of the gap, None if it was not queried."""
+        async with self._turn:
+            since_ns = self._since_ns
+            if since_ns is None or peer_id in self._asked or len(self._asked) >= MAX_ASKED:
+                return None
+            self._asked.add(peer_id)
+            if self._joined_ns is None:
+                self._joined_ns = self._node.options.now_ns()
+            self._since_ns = None  # a new gap may begin meanwhile
+            if not await self._take(services, since_ns):
+                self._asked.discard(peer_id)
+                self._since_ns = since_ns
+                return None
+            if not await self._reaches_back(services, since_ns):
+                self._since_ns = since_ns
+            return since_ns
+
+    def _start_ns(self, since_ns: int) -> int:
+        return max(1, self._node.options.now_ns() - LOOK_BACK_NS, since_ns - OVERLAP_NS)
+
+    async def _reaches_back(self, services: Services, since_ns: int) -> bool:
+        """Return True if a Store has a message from before the gap, so that it was there."""
+        end_ns = self._start_ns(since_ns)
+        query = StoreQuery(end_time_ns=end_ns, page_size=1, ascending=False, include_data=False)
+        try:
+            return bool((await services.query(query)).entries)
+        except ServiceRefused:
+            return False
+
+    async def _take(self, services: Services, since_ns: int) -> bool:
         """Keep what a Store has from a time on; return False if it refuses."""
-        query = StoreQuery(start_time_ns=start_ns, page_size=MAX_PAGE_SIZE)
+        query = StoreQuery(start_time_ns=self._start_ns(since_ns), page_size=MAX_PAGE_SIZE)
         for _ in range(MAX_PAGES):
             try:
                 page = await services.query(query)
@@ -92,7 +139,9 @@ class StoreResume:
                 if entry.message is not None and entry.pubsub_topic is not None:
                     # The hash is made anew, because the peer may name any.
                     envelope = Envelope.of(entry.pubsub_topic, entry.message)
-                    self._node.keep_missed(envelope, deliver=deliver)
+                    joined_ns = self._joined_ns
+                    is_news = joined_ns is not None and entry.message.timestamp >= joined_ns
+                    self._node.keep_missed(envelope, deliver=is_news)
             if page.cursor is None:
                 return True
             query = replace(query, cursor=page.cursor)

@@ -37,6 +37,10 @@ class _Sender:
     def __init__(self, link: Carrier) -> None:
         self.links = [link]
         self.wake = anyio.Event()
+        self.taken = 0
+        """RPCs that were taken from the router."""
+        self.sent = 0
+        """Those of them that the socket has taken."""
 
     def open_link(self) -> Carrier | None:
         """Return the oldest connection that is open. None if all are over."""
@@ -102,10 +106,32 @@ class Meshes:
         """Return the peers of the mesh of a topic."""
         return [] if self._router is None else _ids(self._router.mesh(topic))
 
+    @property
+    def has_met_some(self) -> bool:
+        """True if a peer has announced its topics."""
+        return self._router is not None and self._router.has_subscribers
+
     async def met_some(self) -> None:
         """Wait until a peer has announced its topics."""
-        while self._router is None or not self._router.has_subscribers:
+        while not self.has_met_some:
             await self._next_change()
+
+    async def told(self, within_s: float) -> None:
+        """Wait until peers were sent what waits for them now, or the time is over.
+
+        Peers then hear of a joined topic before they hear of later messages.
+        """
+        router = self._router
+        if router is None:
+            return
+        due = {
+            sender: (peer, sender.taken + len(router.peers[peer].outgoing))
+            for peer, sender in self._senders.items()
+        }
+        with anyio.move_on_after(within_s):
+            for sender, (peer, count) in due.items():
+                while sender.sent < count and self._senders.get(peer) is sender:
+                    await self._next_change()
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Keep the heartbeat until cancelled."""
@@ -136,6 +162,10 @@ class Meshes:
         if self._router is None or self._tasks is None:
             return
         sender = self._senders.get(link.peer_id)
+        if sender is not None and sender.open_link() is None:
+            # The peer is back before its end was noticed, and may have forgotten our topics.
+            self._end(link.peer_id, sender, self._router)
+            sender = None
         if sender is None:
             sender = self._senders[link.peer_id] = _Sender(link)
             self._router.connected(link.peer_id)
@@ -166,6 +196,29 @@ class Meshes:
             self._router.misbehaved(link.peer_id, f"an RPC that cannot be read: {error}")
             self._review(self._router)
 
+    def keep(self, topic: str, data: bytes) -> None:
+        """Keep a message that no peer takes yet, for peers that subscribe within seconds."""
+        if self._router is not None:
+            self._router.publish(topic, data, now_ms())
+
+    def offer(self, topic: str, data: bytes) -> bool:
+        """Publish a message if `publish` would not wait. Return False if it would."""
+        router, now_s = self._router, anyio.current_time()
+        if router is None or not router.subscribers(topic) or router.is_congested(topic):
+            return False
+        if self._next_slot_s > now_s:
+            return False
+        self._take_slot(now_s)
+        router.publish(topic, data, now_ms())
+        self._review(router)
+        return True
+
+    def _take_slot(self, now_s: float) -> float:
+        """Return the time of the next publication."""
+        slot_s = max(self._next_slot_s, now_s - BURST * self._interval_s)
+        self._next_slot_s = slot_s + self._interval_s
+        return slot_s
+
     async def publish(self, topic: str, data: bytes) -> int:
         """Send a message to the topic's peers in turn. Return their number.
 
@@ -174,9 +227,7 @@ class Meshes:
         router = self._router
         assert router is not None, "meshes publish while they `run`"
         now_s = anyio.current_time()
-        slot_s = max(self._next_slot_s, now_s - BURST * self._interval_s)
-        self._next_slot_s = slot_s + self._interval_s
-        if slot_s > now_s:
+        if (slot_s := self._take_slot(now_s)) > now_s:
             await anyio.sleep(slot_s - now_s)
         while not router.subscribers(topic) or router.is_congested(topic):
             await self._next_change()
@@ -214,16 +265,24 @@ class Meshes:
             while (link := sender.open_link()) is not None:
                 await self._speak_on(link, peer, sender, router)
         finally:
+            self._end(peer, sender, router)
+
+    def _end(self, peer: PeerId, sender: _Sender, router: Router) -> None:
+        if self._senders.get(peer) is sender:
             router.gone(peer)
             del self._senders[peer]
+            sender.wake.set()
+            self._notify()
 
     async def _speak_on(self, link: Carrier, peer: PeerId, sender: _Sender, router: Router) -> None:
         try:
             async with link.open([RELAY]) as stream:
                 while link.is_open:
                     if rpcs := router.take_outgoing(peer):
+                        sender.taken += len(rpcs)
                         with anyio.fail_after(SEND_S):
                             await stream.send(b"".join(map(prefixed, rpcs)))
+                        sender.sent = sender.taken
                         self._notify()
                         continue
                     sender.wake = anyio.Event()

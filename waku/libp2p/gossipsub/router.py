@@ -92,6 +92,8 @@ class _Peer:
     promised: int = 0
     """Messages that it was asked for and that have not come."""
     # Since the last heartbeat:
+    given: int = 0
+    """IHAVE that it got because it had just subscribed."""
     have: int = 0
     have_ids: int = 0
     want_ids: int = 0
@@ -136,11 +138,12 @@ class Router:
     # The application
 
     def subscribe(self, topic: str) -> None:
-        """Join the mesh of a topic."""
+        """Join the mesh of a topic, at once with peers that are subscribed already."""
         if topic not in self._meshes:
             self._meshes[topic] = set()
             for peer in self.peers.values():
                 self._queue_control(peer, _subscription(topic, subscribe=True))
+            self._fill(topic, self.options.mesh_size)
 
     def unsubscribe(self, topic: str, now_ms: int) -> None:
         for name in self._meshes.pop(topic, ()):
@@ -151,7 +154,8 @@ class Router:
     def publish(self, topic: str, data: bytes, now_ms: int) -> int:
         """Send a message to every peer of a topic, subscribed or not. Return their number.
 
-        A message that was seen before is not sent.
+        A peer that subscribes some heartbeats later can ask for it. A message that was seen before
+        is not sent.
 
         Raises:
             ValueError: the message is too long.
@@ -273,7 +277,22 @@ class Router:
             peer.topics.discard(topic)
             self._meshes.get(topic, set()).discard(name)
         elif topic in self._meshes or len(peer.topics) < self.options.topics_by_peer:
-            peer.topics.add(topic)
+            self._note_topic(peer, topic)
+            if topic in self._meshes:
+                self._fill(topic, self.options.mesh_size)
+
+    def _note_topic(self, peer: _Peer, topic: str) -> None:
+        """Note that a peer follows a topic, and give it the ids of what passed just before.
+
+        The next heartbeat would do that as well. A peer that comes and goes gets few at once.
+        """
+        if topic in peer.topics:
+            return
+        peer.topics.add(topic)
+        if topic in self._meshes and peer.given < self.options.have_per_heartbeat:
+            if rpc := self._recent(topic):
+                peer.given += 1
+                self._queue_control(peer, rpc)
 
     def _take_message(self, name: Peer, peer: _Peer, message: GossipMessage, now_ms: int) -> None:
         topic, data = message.topic, message.data
@@ -353,7 +372,7 @@ class Router:
 
     def _take_graft(self, name: Peer, peer: _Peer, topic: str, now_ms: int) -> None:
         mesh = self._meshes[topic]
-        peer.topics.add(topic)  # T15: a GRAFT may come before the subscription
+        self._note_topic(peer, topic)  # T15: a GRAFT may come before the subscription
         if name in mesh:
             return
         peer.grafts += 1
@@ -378,7 +397,7 @@ class Router:
         self._review_promises(now_ms)
         for peer in self.peers.values():
             peer.have = peer.have_ids = peer.want_ids = peer.want_bytes = peer.grafts = 0
-            peer.ids = peer.entries = 0
+            peer.given = peer.ids = peer.entries = 0
             peer.faults *= 0.5 ** (self.options.heartbeat_ms / 60_000)
             over = [t for t, until_ms in peer.backoff_until_ms.items() if until_ms <= now_ms]
             for topic in over:
@@ -390,30 +409,43 @@ class Router:
 
     def _mend(self, topic: str, now_ms: int) -> None:
         mesh, options = self._meshes[topic], self.options
-        if len(mesh) < options.mesh_low:
-            fit = [
-                name
-                for name in self.subscribers(topic)
-                if name not in mesh and topic not in self.peers[name].backoff_until_ms
-            ]
-            for name in self._chosen(fit, options.mesh_size - len(mesh)):
-                mesh.add(name)
-                self._queue_control(self.peers[name], _graft(topic))
-        elif len(mesh) > options.mesh_high:
+        if len(mesh) > options.mesh_high:
             for name in self._chosen(sorted(mesh, key=repr), len(mesh) - options.mesh_size):
                 mesh.discard(name)
                 self._prune(name, topic, now_ms, options.prune_backoff_ms)
+        self._fill(topic, options.mesh_low)
+
+    def _fill(self, topic: str, least: int) -> None:
+        """Graft peers of a topic, if its mesh has fewer than `least`."""
+        mesh, options = self._meshes[topic], self.options
+        if len(mesh) >= least:
+            return
+        fit = [
+            name
+            for name in self.subscribers(topic)
+            if name not in mesh and topic not in self.peers[name].backoff_until_ms
+        ]
+        for name in self._chosen(fit, options.mesh_size - len(mesh)):
+            mesh.add(name)
+            self._queue_control(self.peers[name], _graft(topic))
 
     def _gossip(self, topic: str) -> None:
-        ids = self.cache.gossip_ids(topic, self.options.ids_per_heartbeat)
-        if not ids:
+        rpc = self._recent(topic)
+        if rpc is None:
             return
         others = [name for name in self.subscribers(topic) if name not in self._meshes[topic]]
-        rpc = GossipRpc()
-        rpc.control.have.add(topic=topic, message_ids=ids)
         count = max(self.options.gossip_peers, len(others) // 4)
         for name in self._chosen(others, count):
             self._queue_control(self.peers[name], rpc)
+
+    def _recent(self, topic: str) -> GossipRpc | None:
+        """An IHAVE of the last heartbeats' messages; None if there are none."""
+        ids = self.cache.gossip_ids(topic, self.options.ids_per_heartbeat)
+        if not ids:
+            return None
+        rpc = GossipRpc()
+        rpc.control.have.add(topic=topic, message_ids=ids)
+        return rpc
 
     def _review_promises(self, now_ms: int) -> None:
         """A peer that announced a message and did not send it is at fault once a heartbeat."""

@@ -40,8 +40,7 @@ class RelayGossip:
     Args:
         node: the node around it.
         allowed: the only peers that may take part; all if empty.
-        has_peers: True if the node keeps relay peers: messages wait for the first one. Without,
-            what no peer takes is not kept.
+        has_peers: True if the node keeps relay peers: messages wait for the first one.
         random: chooses mesh peers.
         reports: gets a line for each peer that may not take part.
     """
@@ -91,10 +90,12 @@ class RelayGossip:
         for topic in self.meshes.topics - wanted:
             self.meshes.leave(topic)
 
-    def meet(self, link: Carrier) -> None:
-        """Add a peer, unless it may not take part."""
-        if self._admits(link.peer_id):
-            self.meshes.meet(link)
+    def meet(self, link: Carrier) -> bool:
+        """Add a peer. Return False if it may not take part."""
+        if not self._admits(link.peer_id):
+            return False
+        self.meshes.meet(link)
+        return True
 
     def admit(self) -> None:
         """Do nothing if there is room for a message of this node's clients.
@@ -110,8 +111,17 @@ class RelayGossip:
 
     def send(self, envelope: Envelope) -> None:
         """Publish a message now, or when a peer is connected. If too many wait, the oldest are
-        dropped."""
-        if not self.has_peers and not self.meshes.subscribers(envelope.pubsub_topic):
+        dropped.
+
+        A message that no peer takes is kept for peers that subscribe within seconds. While the
+        node is without its relay peers, it waits for them.
+        """
+        topic, meshes = envelope.pubsub_topic, self.meshes
+        data = encode_message(envelope.message)
+        if not meshes.subscribers(topic) and (meshes.has_met_some or not self.has_peers):
+            meshes.keep(topic, data)
+            return
+        if not self._outbox and meshes.offer(topic, data):
             return
         if self._is_full and not self._is_dropping:
             _log.warning("relay is slow: the oldest messages are dropped")
@@ -140,10 +150,11 @@ class RelayGossip:
                 await self._filled.wait()
             await self.meshes.met_some()
             envelope = self._pop()
+            data = encode_message(envelope.message)
             if not self.meshes.subscribers(envelope.pubsub_topic):
-                continue  # no peer wants it
+                self.meshes.keep(envelope.pubsub_topic, data)
+                continue
             with anyio.move_on_after(CONGESTED_S) as patience:
-                data = encode_message(envelope.message)
                 await self.meshes.publish(envelope.pubsub_topic, data)
             if patience.cancelled_caught:
                 _log.warning("relay is slow: a message on %s is dropped", envelope.pubsub_topic)

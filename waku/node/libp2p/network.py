@@ -52,6 +52,8 @@ from waku.p2p.service_peer import ServicePeer
 
 __all__ = ["Network"]
 
+TELL_S: Final = 1.0
+"""So long a call that connects waits for slow peers to be told the node's topics."""
 CERTIFICATE_S: Final = 60.0
 """Polling interval for changes of the certificate files."""
 
@@ -185,6 +187,12 @@ class Network:
             raise DialFailed(f"cannot join {text}: {error}") from error
         if stay and peer_id is not None:
             self._link(peer_id).is_kept = True
+        await self.peers_told(TELL_S)
+
+    async def peers_told(self, within_s: float) -> None:
+        """Return when relay peers were sent what waits for them, or the time is over."""
+        if self.gossip is not None:
+            await self.gossip.meshes.told(within_s)
 
     def keep(self, text: str) -> None:
         """Connect to a peer as soon as it answers, and again whenever it returns.
@@ -325,11 +333,10 @@ class Network:
         link = self._link(str(peer.link.peer_id))
         link.met(peer)
         self._node.service_nodes.link_up(link)
-        if self.gossip is not None and RELAY in peer.info.protocols:
-            self.gossip.meet(peer.link)
+        if self.gossip is not None and RELAY in peer.info.protocols and self.gossip.meet(peer.link):
             resume = self._node.store_resume
             if resume is not None and STORE in peer.info.protocols:
-                self._node.start_soon(partial(resume.fetch, link.services))
+                self._node.start_soon(partial(resume.fetch, link.key, link.services))
 
     def _lost(self, peer: ServicePeer) -> None:
         link = self._link(str(peer.link.peer_id))

@@ -58,6 +58,11 @@ async def chain() -> AsyncIterator[tuple[EmbeddedNode, EmbeddedNode, EmbeddedNod
         yield a, b, c
 
 
+async def past_gossip() -> None:
+    """Wait until relay gives no more of what was published: only Stores have it."""
+    await anyio.sleep(10)
+
+
 async def test_messages_pass_along_a_chain_once_to_each() -> None:
     async with chain() as nodes:
         inboxes = [Inbox(node) for node in nodes]
@@ -93,6 +98,7 @@ async def test_a_node_that_was_away_asks_a_peers_store_for_what_it_missed() -> N
             life.cancel()
             await until(lambda: not a.mesh.peers() and not c.mesh.peers())
             publish(a, message(1), message(2, ephemeral=True))
+            await past_gossip()
             again = listening(2, address(a), port=port)
             life = await tasks.start(live, again)
             await until(lambda: stored(again) == stored(c) == [b"message 0", b"message 1"])
@@ -111,10 +117,12 @@ async def test_a_restart_goes_on_from_the_newest_message_of_its_store(tmp_path: 
     kept = replace(options, store_path=tmp_path / "store.sqlite3")
     async with listening(1, options=options) as a:
         publish(a, message(1), message(2, timestamp=now[0] - 2 * hour_ns))
+        await past_gossip()
         async with listening(2, address(a), options=kept) as b:
             await until(lambda: stored(b) == [b"message 1"])
         now[0] += 3 * hour_ns
         publish(a, message(3, timestamp=now[0] - 2 * hour_ns))
+        await past_gossip()
         async with listening(2, address(a), options=kept) as b:
             await until(lambda: stored(b) == [b"message 1", b"message 3"])
 
@@ -125,6 +133,7 @@ async def test_what_a_store_gives_is_checked() -> None:
     async with listening(1, options=generous) as a:
         publish(a, replace(message(1), payload=bytes(200_000)), message(2))
         a.publish("/waku/2/rs/1/0", replace(message(3), content_topic="/app/1/other/proto"))
+        await past_gossip()
         narrow = replace(OPTIONS, shards=(4,))
         async with listening(2, address(a), options=narrow) as b:
             await until(lambda: stored(b) == [b"message 2"])
@@ -138,6 +147,7 @@ async def test_a_full_disk_ends_neither_relay_nor_history(tmp_path: Path) -> Non
     large = replace(message(0), payload=bytes(100_000))
     async with listening(1) as a:
         publish(a, large)
+        await past_gossip()
         b = listening(2, address(a), options=options)
         assert b.archive is not None
         db = inside.database(b.archive)
@@ -282,6 +292,7 @@ async def test_a_message_stamped_in_the_future_hides_nothing_that_was_missed(
             publish(b, message(1), message(2, timestamp=now[0] + 1000 * hour_ns))
         now[0] += 3 * hour_ns
         publish(a, message(3, timestamp=now[0] - 2 * hour_ns))
+        await past_gossip()
         async with listening(2, address(a), options=kept) as b:
             await until(lambda: in_meshes(b, 1))
             await anyio.sleep(5)
@@ -303,9 +314,9 @@ async def test_a_peer_that_leaves_after_its_answer_leaves_a_gap() -> None:
     async with EmbeddedNode(OPTIONS) as a, EmbeddedNode(OPTIONS) as b:
         assert b.store_resume is not None
         resume = b.store_resume
-        await resume.fetch(Leaving(a))
+        await resume.fetch("a", Leaving(a))
         publish(a, message(1))
-        await resume.fetch(a.services)
+        await resume.fetch("a", a.services)
         assert stored(b) == [b"message 1"]
 
 
