@@ -6,6 +6,7 @@ from functools import partial
 from urllib.parse import quote
 
 import anyio
+import httpx
 import pytest
 
 from reliable_channel.diagnostics import TransportDegraded
