@@ -1,5 +1,6 @@
-"""Our libp2p client and our relay leaf beside go-waku, a separate process."""
+"""Our relay leaf and our nodes beside go-waku, a separate process, and beside nwaku."""
 
+import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -95,27 +96,40 @@ async def test_a_leaf_publishes_receives_and_joins_two_nodes(nodes: tuple[str, s
     assert len([event for event in events if isinstance(event, PeerConnected)]) == 2
 
 
-async def test_two_embedded_nodes_share_a_mesh_with_go_waku(nodes: tuple[str, str]) -> None:
-    """A chain of go-waku and two of ours: the last one knows our other node alone."""
+@pytest.mark.parametrize("peer", ["go-waku", "nwaku"])
+async def test_two_embedded_nodes_share_a_mesh(peer: str, request: pytest.FixtureRequest) -> None:
+    """A chain of the peer and two of ours: the last one knows our other node alone.
+
+    `INTEROP_NWAKU` names a running nwaku, since no registry has one: the address of its REST API,
+    a space, and its multiaddress; cluster 42, shard 0, without RLN.
+    """
+    if peer == "nwaku":
+        named = os.environ.get("INTEROP_NWAKU", "").split()
+        if len(named) != 2:
+            pytest.skip(
+                "nwaku is not here: INTEROP_NWAKU must be its REST URL and its multiaddress"
+            )
+        rest, address = named
+    else:
+        first, _ = request.getfixturevalue("nodes")
+        rest, address = rest_of(first), address_of(first)
     options = NodeOptions(cluster_id=42, num_shards=1)
     async with (
-        WakuClient(rest_of(nodes[0])) as go,
-        EmbeddedNode(
-            options, listen=["/ip4/127.0.0.1/tcp/0"], relay_peers=[address_of(nodes[0])]
-        ) as near,
+        WakuClient(rest) as foreign,
+        EmbeddedNode(options, listen=["/ip4/127.0.0.1/tcp/0"], relay_peers=[address]) as near,
         EmbeddedNode(options, relay_peers=near.libp2p_addresses) as far,
     ):
-        await go.relay_subscribe([SHARD])
+        await foreign.relay_subscribe([SHARD])
         with anyio.fail_after(60):
             while (len(near.mesh_peers(SHARD)), len(far.mesh_peers(SHARD))) != (2, 1):  # noqa: ASYNC110
                 await anyio.sleep(0.1)
-        out = {b"embedded %d" % number for number in range(COUNT)}
+        out = {b"from us %d" % number for number in range(COUNT)}
         for payload in out:
             far.publish(SHARD, message(payload))
-        assert out <= await got_by(go, out)
-        back = {b"go %d" % number for number in range(COUNT)}
+        assert out <= await got_by(foreign, out)
+        back = {b"from %s %d" % (peer.encode(), number) for number in range(COUNT)}
         for payload in back:
-            await go.relay_publish(SHARD, message(payload))
+            await foreign.relay_publish(SHARD, message(payload))
         for node in (near, far):
             assert await stored_at(node, out | back) >= out | back
 

@@ -53,6 +53,16 @@ def test_the_outcome_is_a_json_line() -> None:
     assert len({each["digest"] for each in outcome["participants"]}) == 1
 
 
+@pytest.mark.slow
+def test_several_nodes_show_their_mesh() -> None:
+    flags = ["--messages", "2", "--seed", "1", "--nodes", "3", "--timeout", FOR_EVER]
+    shown = _demo(*flags)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert "3 nodes in a chain over libp2p, with 1, 2 and 1 peers in their mesh" in shown.stdout
+    (outcome,) = map(json.loads, _demo(*flags, "--json").stdout.splitlines())
+    assert outcome["mesh_peers"] == [1, 2, 1]
+
+
 def test_too_little_time_to_start_is_one_reason() -> None:
     result = _demo("--timeout", "0.05", "--seed", "1")
     assert result.returncode == ExitCode.FAILED

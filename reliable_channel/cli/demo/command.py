@@ -17,6 +17,8 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
+from waku import WakuClient
+
 from ..._program import run
 from ..console import fail, leaves, out
 from ..exit_codes import ExitCode
@@ -90,6 +92,12 @@ def demo(
     out.print(NEXT.format(program=program, seed=seed), soft_wrap=True)
 
 
+async def mesh_peers(address: str) -> int:
+    """Return how many peers a node has in its relay mesh."""
+    async with WakuClient(address) as node:
+        return len({peer.peer_id for shard in await node.mesh_peers() for peer in shard.peers})
+
+
 class Story:
     """Run of the demo, from start to result."""
 
@@ -111,6 +119,9 @@ class Story:
         self._journals = journals
         self._random = Random(seed)
         self._peers: list[PeerProcess] = []
+        self._addresses: list[str] = []
+        self._mesh_peers: list[int] = []
+        """Mesh peers of each node, where there are several."""
         self._said_s = 0.0
         """When the last message was sent."""
         self._headline = "starting a Waku node and five participants"
@@ -145,6 +156,8 @@ class Story:
                 await self._each(PeerProcess.refresh)
             if waiting.cancelled_caught:
                 raise DemoError(f"the participants do not answer within {timeout_s:g} s")
+            if self._nodes > 1:
+                self._mesh_peers = [await mesh_peers(address) for address in self._addresses]
             self._show(total, took_s, equal_s)
             with anyio.move_on_after(ANSWER_TIMEOUT_S):
                 await self._each(PeerProcess.stop)
@@ -152,7 +165,7 @@ class Story:
         return True
 
     async def _start(self, stack: AsyncExitStack, tasks: anyio.abc.TaskGroup) -> None:
-        addresses = await self._start_nodes(stack)
+        addresses = self._addresses = await self._start_nodes(stack)
         if self._journals is not None:
             self._journals.mkdir(parents=True, exist_ok=True)
         for number, name in enumerate(NAMES):
@@ -269,6 +282,12 @@ class Story:
             raise DemoError(self._difference(total, took_s))
         if self._as_json:
             return
+        if self._mesh_peers:
+            *first, last = map(str, self._mesh_peers)
+            out.print(
+                f"{self._nodes} nodes in a chain over libp2p, with {', '.join(first)} and {last} "
+                "peers in their mesh"
+            )
         out.print(
             f"[bold green]All {len(NAMES)} logs are equal[/]: {total} messages in one order, "
             f"{equal_s:.1f} s after the last one (seed {self._seed})\n"
@@ -281,6 +300,7 @@ class Story:
             "messages": total,
             "took_s": round(took_s, 1),
             "seed": self._seed,
+            **({"mesh_peers": self._mesh_peers} if self._mesh_peers else {}),
             "participants": [figures_of(peer) for peer in self._peers],
         }
         typer.echo(json.dumps(outcome))
