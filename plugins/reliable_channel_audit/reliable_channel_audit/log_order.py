@@ -13,7 +13,7 @@ Entry = tuple[int, str, str, bytes]
 """Fields of `Landed`."""
 HOUR_MS: Final = 3_600_000
 _SUM_BYTES: Final = 16
-_SUMS: Final = 1 << 8 * _SUM_BYTES
+SUMS: Final = 1 << 8 * _SUM_BYTES
 
 
 class Landed(NamedTuple):
@@ -100,7 +100,7 @@ class LogOrder:
         """Hex digest of all entries, and of their order if that is not the one of `Landed.key`."""
         if all(one.key <= other.key for one, other in pairwise(self.entries)):
             return digest_of(hours_of(self.entries, repeat(0)))
-        return sha256(b"".join(map(_entry_digest, self.entries))).hexdigest()
+        return sha256(b"".join(map(entry_digest, self.entries))).hexdigest()
 
 
 class Hour(NamedTuple):
@@ -117,7 +117,7 @@ class Hour(NamedTuple):
     def __add__(self, other: Hour) -> Hour:  # type: ignore[override]
         return Hour(
             self.entries + other.entries,
-            (self.total + other.total) % _SUMS,
+            (self.total + other.total) % SUMS,
             min(self.first_ms, other.first_ms),
             max(self.last_ms, other.last_ms),
         )
@@ -130,9 +130,9 @@ def hours_of(entries: Iterable[Entry], at_ms: Iterable[int]) -> dict[int, Hour]:
     for entry, entered_ms in zip(entries, at_ms, strict=False):
         hour_ms = entry[0] - entry[0] % HOUR_MS
         times[hour_ms].append(entered_ms)
-        totals[hour_ms] += int.from_bytes(_entry_digest(entry)[:_SUM_BYTES])
+        totals[hour_ms] += int.from_bytes(entry_digest(entry)[:_SUM_BYTES])
     return {
-        hour_ms: Hour(len(found), totals[hour_ms] % _SUMS, min(found), max(found))
+        hour_ms: Hour(len(found), totals[hour_ms] % SUMS, min(found), max(found))
         for hour_ms, found in times.items()
     }
 
@@ -148,11 +148,11 @@ def together(one: Mapping[int, Hour], other: Mapping[int, Hour]) -> dict[int, Ho
 def digest_of(hours: Mapping[int, Hour]) -> str:
     """Hex digest of a log that is in order."""
     entries = sum(hour.entries for hour in hours.values())
-    total = sum(hour.total for hour in hours.values()) % _SUMS
+    total = sum(hour.total for hour in hours.values()) % SUMS
     return f"{total:032x}-{entries}"
 
 
-def _entry_digest(entry: Entry) -> bytes:
+def entry_digest(entry: Entry) -> bytes:
     lamport_timestamp, message_id, sender_id, content_sha256 = entry
     text = f"{lamport_timestamp} {len(message_id)} {message_id} {sender_id}\0".encode()
     return sha256(text + content_sha256).digest()

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..journals import MAX_LINE_BYTES, Lives, Noted, Participant, Reading, opened_file
 from ..lines import CONTINUED, LOGGED, OPENED, WIRE_IN, ids_in, line_of
-from ..log_order import Hour, hours_of, together
+from ..log_order import HOUR_MS, SUMS, Hour, entry_digest, together
 from .known import Known
 from .messages import DIGEST_BYTES, Ids, Messages, no_messages, rows_of
 from .reading import RECEIVED, Lines, blocks_of, hashed, line_ranges
@@ -211,11 +211,29 @@ def times_of(at_ms: Whole) -> Times:
 
 
 def _hours(log: Log, names: Sequence[str]) -> dict[int, Hour]:
+    """`hours_of` the log, with the digests added up an hour at a time."""
     ids, senders = (map(names.__getitem__, each.tolist()) for each in (log.message_id, log.sender))
     entries = zip(
         log.lamport_timestamp.tolist(), ids, senders, rows_of(log.content_sha256), strict=True
     )
-    return hours_of(entries, log.at_ms.tolist())
+    digests = np.frombuffer(b"".join(map(entry_digest, entries)), ">u4").reshape(-1, 8)
+    hours_ms = log.lamport_timestamp - log.lamport_timestamp % HOUR_MS
+    order = np.argsort(hours_ms, kind="stable")
+    begins = np.flatnonzero(np.diff(hours_ms[order], prepend=-1))
+    if not len(begins):
+        return {}
+    at_ms, limbs = log.at_ms[order], digests[order, :4].astype(np.int64)
+    columns = (
+        hours_ms[order][begins],
+        np.diff(begins, append=len(order)),
+        np.add.reduceat(limbs, begins),
+        np.minimum.reduceat(at_ms, begins),
+        np.maximum.reduceat(at_ms, begins),
+    )
+    return {
+        hour_ms: Hour(entries, sum(n << 32 * (3 - i) for i, n in enumerate(sums)) % SUMS, *span)
+        for hour_ms, entries, sums, *span in zip(*(each.tolist() for each in columns), strict=True)
+    }
 
 
 def _repairs(event: str, lines: Lines) -> list[RepairEvent]:

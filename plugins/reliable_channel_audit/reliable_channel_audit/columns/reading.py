@@ -25,6 +25,7 @@ HASH_DIGITS: Final = 64
 RECEIVED: Final = "message_received"
 TAKEN_APART: Final = frozenset({WIRE_IN, WIRE_OUT, LOGGED})
 """Events whose hashes become columns."""
+_LINE_END, _OPENED, _CLOSED = b"\n{}"
 _COMMON: Final = attrgetter("event", "redelivered", "packed", "payload", "at_ms")
 
 
@@ -114,9 +115,11 @@ def _rows(block: bytes) -> list[Json]:
     except (ValueError, RecursionError) as error:
         raise NeedsRowReader("a line that cannot be read") from error
     # Where all lines begin and end with braces none goes on in the next one.
-    ends = block.count(b"\n")
-    is_whole = block.startswith(b"{") and block.count(b"}\n{") == len(rows) - 1
-    if not is_whole or ends != len(rows) - (not block.endswith(b"\n")):
+    data = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(data == _LINE_END)
+    inner = ends[:-1] if block.endswith(b"\n") else ends
+    is_whole = (data[inner - 1] == _CLOSED).all() and (data[inner + 1] == _OPENED).all()
+    if not is_whole or data[0] != _OPENED or len(inner) != len(rows) - 1:
         raise NeedsRowReader("a line that cannot be read")
     if not block.isascii():
         _utf8(block)
