@@ -1,4 +1,4 @@
-"""Databases of Stores, by their addresses; their contents are read in `on_spark` too."""
+"""Databases of Stores, by their addresses; those of nwaku are read in `on_spark`."""
 
 from contextlib import closing
 from pathlib import Path

@@ -36,7 +36,7 @@ SCHEMA: Final = pa.schema(
         pa.field("day", pa.string()),
     ]
 )
-"""The columns of `schemas.STORED`, and the day (UTC) of the timestamp."""
+"""The columns of `databases.Row`, and the day (UTC) of the timestamp."""
 
 
 class Archive(Protocol):
@@ -48,7 +48,7 @@ class Archive(Protocol):
 class ParquetArchive:
     """A directory with a file for what each run adds: `day=2026-11-23/content_topic=…/*.parquet`.
 
-    `stored.stored` and any reader of Hive partitions read it. A content topic longer than
+    Any reader of Hive partitions reads it. A content topic longer than
     `MAX_NAME` is kept as `sha256-` and its hash.
     """
 

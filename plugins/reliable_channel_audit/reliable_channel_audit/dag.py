@@ -148,21 +148,6 @@ def shape(nodes: Sequence[DagPosition]) -> Shape:
     )
 
 
-def direct(references: Mapping[str, set[str]], order: Sequence[str]) -> dict[str, set[str]]:
-    """References among the messages of `order`, without those that others of them imply.
-
-    Takes memory by the square of their number: it is for what a picture shows.
-    """
-    before: dict[str, set[str]] = {}
-    kept = {}
-    for message_id in order:
-        own = references[message_id] & before.keys()
-        implied = set[str]().union(*(before[each] for each in own))
-        kept[message_id] = own - implied
-        before[message_id] = own | implied
-    return kept
-
-
 def _depths(references: Mapping[str, set[str]]) -> dict[str, int]:
     """The longest chain that ends at each message, first those that wait for none (Kahn)."""
     waits = {each: len(own & references.keys()) for each, own in references.items()}

@@ -18,8 +18,7 @@ FIRST_NS: Final = 1
 """0 means no beginning to a node; then the range of a message would be unknown."""
 MAX_NS: Final = 2**63 - 1
 Row = tuple[bytes, str | None, str, int, bytes, bytes | None]
-"""Hash, pubsub topic, content topic, timestamp in nanoseconds, payload and meta of a Waku message:
-the columns of `schemas.STORED`."""
+"""Hash, pubsub topic, content topic, timestamp (ns), payload and meta of a Waku message."""
 
 
 @dataclass(frozen=True)

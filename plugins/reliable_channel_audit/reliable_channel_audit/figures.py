@@ -13,13 +13,11 @@ from .facts import Repair, Traffic
 from .findings import Finding
 from .misbehaviour import Deed
 from .rates import LEVELS, levels
-from .tables.arrivals import Arrivals, Counts, Tally
+from .tables.arrivals import Arrivals, Tally
 from .tables.judging import Judged
 from .tables.participants import Acknowledged
 from .timeline import DELIVERIES_A_STRETCH, MAX_STRETCHES, TimeBucket
 
-QUANTILES: Final = tuple(n / 20 for n in range(21))
-"""At which a curve of latencies is drawn."""
 _ARROW: Final = {
     kind: arrow
     for plain, arrow in (
@@ -113,15 +111,6 @@ def members(judged: Judged) -> pa.Table:
         for key, deeds in sorted(found.items())
     ]
     return _table(("channel_id", "what", "times", "seen_by", "at_ms"), rows)
-
-
-def delay_curves(arrivals: Iterable[Arrivals]) -> dict[str, list[int | None]]:
-    """The delays at each of `QUANTILES`, by way, of all channels."""
-    ways: defaultdict[str, list[Counts]] = defaultdict(list)
-    for each in arrivals:
-        for way, counts in each.by_way.items():
-            ways[way].append(counts)
-    return {way: levels(Counts.of(every), QUANTILES) for way, every in sorted(ways.items())}
 
 
 def time_buckets(

@@ -152,7 +152,7 @@ def page(
 def section(
     title: str, about: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], drawn: str = ""
 ) -> str:
-    """A table with its title, what it shows, and a picture."""
+    """A table with its title and what it shows, or what is drawn in its place."""
     if not rows and not drawn:
         return f'<p class="about">{escape(title)}: none.</p>'
     filled = _table(columns, rows) if rows else ""

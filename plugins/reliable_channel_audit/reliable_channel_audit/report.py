@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -14,16 +13,13 @@ import pyarrow.parquet as pq
 
 from . import figures
 from .dag import DagPosition, Shape, places, said_by, shape, union
-from .dag_picture import MAX_DRAWN, draw_dag
 from .delivery_sections import delivery_sections
 from .evidence import Evidence
 from .figures import table_of
 from .findings import Coverage, Finding
 from .journals import Participant, group_of, journal_files, options_of
 from .page import MAX_ROWS, CaseTable, Subject, as_json, page, section, worst_participants
-from .plots import Curve, Panel, PlotsUnavailable, draw
 from .replay import Life
-from .tables.arrivals import Arrivals
 from .tables.judging import Judged
 from .verdict import Rate, Verdict
 
@@ -41,8 +37,6 @@ class Figure:
         return " ".join((self.of.__doc__ or "").split())
 
 
-WIDE_INCHES: Final = (10.0, 2.4)
-"""Size of a panel that fills the page with letters of the size of its text."""
 LEADING: Final = (
     Figure("delivery_by_way", "How messages came", figures.by_way),
     Figure("repair", "Losses that were repaired", figures.repair_efficiency),
@@ -63,12 +57,12 @@ def write_report(
     paths: Sequence[str | Path] = (),
     evidence: Sequence[Evidence] = (),
     settle_ms: int | None = None,
-    window_ms: tuple[int, int] | None = None,
+    with_dag: bool = False,
 ) -> Path:
     """Write `index.html`, `report.json` and a Parquet file a table; return the page's path.
 
-    Of the journals in `paths` the options are shown. With `window_ms` the causal DAG is read from
-    them, with a picture of the last messages between these times.
+    Of the journals in `paths` the options are shown. With `with_dag` the causal DAG is read from
+    the lines of what was judged.
 
     Raises:
         OSError: the directory cannot be written.
@@ -80,11 +74,10 @@ def write_report(
     sections = []
     for figure in (*LEADING, *FIGURES):
         values = figure.of(judged)
-        drawn = _delays(judged.arrivals.values()) if figure.of is figures.by_way else ""
-        sections.append(_section(figure.title, figure.about, values, drawn))
+        sections.append(_section(figure.title, figure.about, values))
         pq.write_table(values, directory / f"{figure.name}.parquet")
-    if window_ms is not None:
-        sections.append(_dag(judged.participants, directory, *window_ms))
+    if with_dag:
+        sections.append(_dag(judged.participants, directory))
     lives = judged.few.get(Life, [])
     pq.write_table(table_of(Life, lives), directory / "lives.parquet")
     pq.write_table(table_of(Finding, found.findings), directory / "findings.parquet")
@@ -99,9 +92,9 @@ def write_report(
     return path
 
 
-def _section(title: str, about: str, values: pa.Table, drawn: str) -> str:
+def _section(title: str, about: str, values: pa.Table) -> str:
     first = [tuple(row.values()) for row in values.slice(0, MAX_ROWS).to_pylist()]
-    return section(title, about, values.column_names, first, drawn)
+    return section(title, about, values.column_names, first)
 
 
 def _write_rates(rates: Sequence[Rate], directory: Path) -> None:
@@ -142,44 +135,11 @@ def _cases(coverage: Iterable[Coverage], found: Verdict) -> CaseTable:
     return cases
 
 
-def _dag(group: Iterable[Participant], directory: Path, begin_ms: int, end_ms: int) -> str:
-    """The shape of the DAG as a table, and some of it as a picture: the last messages between two
-    times, of the channel in which most was said then."""
+def _dag(group: Iterable[Participant], directory: Path) -> str:
+    """The shape of the causal DAG; where each message stands in it is a table."""
     said = union(each for participant in group for each in said_by(participant))
     nodes = [places(each) for each in said.values()]
     every = [place for each in nodes for place in each]
     pq.write_table(table_of(DagPosition, every), directory / "dag.parquet")
     about = " ".join((Shape.__doc__ or "").split())
-    there = ([one for one in each if begin_ms <= one.at_ms <= end_ms] for each in said.values())
-    drawn = max(there, key=len, default=[])[-MAX_DRAWN:]
-    if drawn:
-        about += (
-            f" The picture has the last {len(drawn)} messages of {drawn[0].channel_id!r:.80} in "
-            "the chosen time, each in its sender's lane, in log order; a ring is around a "
-            "message without a shown reference to it. References that others imply are left out."
-        )
-    picture = draw_dag(drawn) if drawn else "<p>Nothing was said in the chosen time.</p>"
-    return _section("The causal DAG", about, table_of(Shape, map(shape, nodes)), picture)
-
-
-def _delays(arrivals: Iterable[Arrivals]) -> str:
-    """The share of deliveries of each way that took no longer than so many seconds, drawn."""
-    lines = [
-        Curve(
-            way,
-            [
-                (max(delay_ms or 0, 1) / 1000, share)
-                for delay_ms, share in zip(delays_ms, figures.QUANTILES, strict=True)
-            ],
-            colour=number,
-        )
-        for number, (way, delays_ms) in enumerate(figures.delay_curves(arrivals).items())
-    ]
-    panel = Panel(
-        "Time from sender to log", lines, x_label="seconds", y_label="share of deliveries"
-    )
-    try:
-        drawn = draw([[panel]], panel_inches=WIDE_INCHES).decode()
-    except PlotsUnavailable as error:
-        return f"<p>{escape(str(error))}</p>"
-    return drawn[drawn.index("<svg") :] if lines else ""
+    return _section("The causal DAG", about, table_of(Shape, map(shape, nodes)))

@@ -65,28 +65,3 @@ MESSAGE: Final = _table(
     error=TEXT,
 )
 """An SDS message, decoded; of what is none, `error` says why and all else is null."""
-
-PAYLOAD: Final = _table(
-    channel_id=TEXT,
-    sender_id=TEXT,
-    message_ids=TEXTS,
-    lamport_timestamp=NUMBER,
-    payload_hash=BYTES,
-    segments=NUMBER,
-    segments_needed=NUMBER,
-    payload=BYTES,
-    error=TEXT,
-)
-"""What an application sent, in one message or several, in log order; the timestamp is the last
-one's. Of what is not whole, `error` says why and `payload` is null; `payload_hash` is null of what
-was sent without segmentation."""
-
-STORED: Final = _table(
-    message_hash=BYTES,
-    pubsub_topic=TEXT,
-    content_topic=TEXT,
-    timestamp_ns=NUMBER,
-    payload=BYTES,
-    meta=BYTES,
-)
-"""A Waku message in Store."""

@@ -5,11 +5,9 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from reliable_channel_audit.commands.journals import time_window
 from reliable_channel_audit.findings import Audit
 from reliable_channel_audit.plugin import register_commands
 
@@ -143,22 +141,3 @@ def test_check_is_the_quick_name_of_audit_journals(tmp_path: Path) -> None:
     register_commands(app)
     whole = CliRunner().invoke(app, ["audit", "journals", str(tmp_path)])
     assert (whole.exit_code, whole.output) == (0, run(tmp_path).output)
-
-
-TEN_MS = 1_795_341_600_000
-"""2026-11-22T10:00 UTC."""
-
-
-def test_windows() -> None:
-    assert time_window("..") == (0, 2**63 - 1)
-    assert time_window("2026-11-22T10:00..2026-11-22T12:00:01+01:00") == (
-        TEN_MS,
-        TEN_MS + 3_601_000,
-    )
-    assert time_window("..2026-11-22T10:00") == (0, TEN_MS)
-
-
-@pytest.mark.parametrize("text", ["", "yesterday..", "2026-11-22T10:00", "2026-11-23..2026-11-22"])
-def test_what_is_none_is_refused(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is no time window"):
-        time_window(text)

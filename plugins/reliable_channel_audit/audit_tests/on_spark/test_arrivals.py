@@ -9,7 +9,7 @@ import pytest
 
 from reliable_channel_audit.clocks import Offset
 from reliable_channel_audit.facts import Delivery, Dispatch, facts_of, way_of
-from reliable_channel_audit.figures import by_way, delay_curves, time_buckets
+from reliable_channel_audit.figures import by_way, time_buckets
 from reliable_channel_audit.journals import group_of, journal_files
 from reliable_channel_audit.promises import Context
 from reliable_channel_audit.tables import arrivals as counting
@@ -56,7 +56,7 @@ def values(every: dict[str, Counts]) -> dict[str, list[int]]:
     return {name: list(each) for name, each in every.items()}
 
 
-def test_by_way_and_its_curve() -> None:
+def test_by_way() -> None:
     found = by_way(judged_facts(arrivals={"general": counted(HERE)})).to_pylist()
     assert [tuple(row.values()) for row in found] == [
         ("general", "live", 2, 10, 30, 30, 30, 1, 10),
@@ -65,9 +65,6 @@ def test_by_way_and_its_curve() -> None:
         ("general", "store", 1, 400, 400, 400, 400, 0, None),
         ("general", "unknown", 1, 500, 500, 500, 500, 0, None),
     ]
-    curves = delay_curves([counted(HERE)])
-    assert curves["live"] == [10] * 11 + [30] * 10
-    assert curves["store"] == [400] * 21
 
 
 def test_clocks_that_are_ahead_are_no_delay() -> None:

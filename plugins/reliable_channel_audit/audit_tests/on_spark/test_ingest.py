@@ -25,7 +25,7 @@ from reliable_channel_audit.plugin import register_commands
 from reliable_channel_audit.promises import Context, compare_messages
 from reliable_channel_audit.tables import comparing, judging, layout, participants
 from reliable_channel_audit.tables import ingest as ingesting
-from reliable_channel_audit.tables.ingest import Ingested, ingest, parts
+from reliable_channel_audit.tables.ingest import Ingested, ingest, parts, shares_of
 from reliable_channel_audit.tables.judging import Judged, judge
 from reliable_channel_audit.tables.participants import known_of
 from reliable_channel_audit.verdict import Value
@@ -207,6 +207,19 @@ def test_a_part_that_is_packed_takes_the_place_of_what_it_was(tmp_path: Path) ->
     assert (first.added, second.added, second.known) == (16, 1, 15)
     assert len(parts(facts)) == 16
     assert (judged.verdict.holds, judged.verdict.deliveries) == (True, 480)
+
+
+def test_tasks_have_about_the_same_work(tmp_path: Path) -> None:
+    sizes = [900, 10, 10, 500, 400, 10, 300, 300, 300]
+    paths = [str(tmp_path / f"{number}.jsonl.gz") for number in range(len(sizes))]
+    for path, size in zip(paths, sizes, strict=True):
+        Path(path).write_bytes(bytes(size))
+    new = [("ops", 0, "alice", path) for path in paths]
+    shares = shares_of(new, 3)
+    assert sorted(each for share in shares for each in share) == sorted(new)
+    loads = [sum(Path(each[3]).stat().st_size for each in share) for share in shares]
+    assert max(loads) <= sum(sizes) / 3 * 4 / 3
+    assert [len(share) for share in shares_of(new, 64)] == [1] * len(new)
 
 
 def test_facts_outlive_the_journals(tmp_path: Path) -> None:

@@ -53,6 +53,6 @@ def test_the_page_stands_by_itself(tmp_path: Path) -> None:
 def test_the_causal_dag_on_request(tmp_path: Path) -> None:
     write_group(tmp_path / "journals", loss=0.3)
     found = judged(tmp_path / "journals", tmp_path / "facts")
-    page = write_report(found, tmp_path / "report", window_ms=(0, 2**63 - 1))
-    assert "60 messages and what they refer to" in page.read_text()
+    page = write_report(found, tmp_path / "report", with_dag=True)
+    assert "The causal DAG" in page.read_text()
     assert pq.read_table(page.with_name("dag.parquet")).num_rows == 120

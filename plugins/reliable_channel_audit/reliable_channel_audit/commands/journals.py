@@ -2,7 +2,6 @@
 journals of its participants."""
 
 import json
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import time_ns
@@ -80,13 +79,8 @@ def journals(
         str | None, typer.Option(metavar="URL", help="Live: POST each report as JSON.")
     ] = None,
     dag: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FROM..TO",
-            help="Report: add the causal DAG, drawn between times (UTC, ISO 8601); either may be "
-            "left out.",
-        ),
-    ] = None,
+        bool, typer.Option("--dag", help="Report: add the causal DAG, read from the lines.")
+    ] = False,
     master: Annotated[
         str | None, typer.Option(help=f"Report: read on Spark. {MASTER_HELP}")
     ] = None,
@@ -127,7 +121,7 @@ def journals(
         raise typer.Exit(_explain(paths, message, as_json=as_json))
     page = None
     if report is None:
-        if (master, remote, conf, partitions, dag) != (None,) * 5 or spark_log:
+        if (master, remote, conf, partitions) != (None,) * 4 or dag or spark_log:
             raise typer.BadParameter("needed by flags of reports", param_hint="--out")
         found, shown = _checked(paths, settle_ms)
     else:
@@ -135,7 +129,7 @@ def journals(
             paths,
             report,
             settle_ms,
-            None if dag is None else time_window(dag),
+            with_dag=dag,
             master=master,
             remote=remote,
             conf=conf,
@@ -174,8 +168,8 @@ def _reported(
     paths: list[Path],
     directory: Path,
     settle_ms: int | None,
-    window_ms: tuple[int, int] | None,
     *,
+    with_dag: bool,
     master: str | None,
     remote: str | None,
     conf: list[str] | None,
@@ -201,7 +195,7 @@ def _reported(
     from ..report import write_report
 
     page = write_report(
-        judged, directory, paths=paths, evidence=shown, settle_ms=settle_ms, window_ms=window_ms
+        judged, directory, paths=paths, evidence=shown, settle_ms=settle_ms, with_dag=with_dag
     )
     if spark is not None:
         spark.stop()
@@ -286,31 +280,3 @@ def _live(
     finally:
         judge.close()
         reports.close()
-
-
-def time_window(text: str) -> tuple[int, int]:
-    """Begin and end, in ms since 1970, of `FROM..TO`.
-
-    Raises:
-        typer.BadParameter: it is none.
-    """
-    begin, dots, end = text.partition("..")
-    try:
-        if not dots:
-            raise ValueError("there is no '..' in it")
-        window = _ms(begin, 0), _ms(end, 2**63 - 1)
-        if window[0] > window[1]:
-            raise ValueError("it ends before it begins")
-    except ValueError as error:
-        raise typer.BadParameter(
-            f"{text!r} is no time window: {error}; give 2026-11-22T10:00..2026-11-22T10:05",
-            param_hint="--dag",
-        ) from None
-    return window
-
-
-def _ms(text: str, otherwise: int) -> int:
-    if not text:
-        return otherwise
-    at = datetime.fromisoformat(text)
-    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)

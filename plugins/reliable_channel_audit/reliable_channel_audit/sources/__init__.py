@@ -10,9 +10,6 @@ if TYPE_CHECKING:
 
 def register(spark: SparkSession) -> None:
     """Make the formats known to a session."""
-    from .archive import ArchiveSource
     from .journals import JournalSource
-    from .store import StoreSource
 
-    for source in (JournalSource, StoreSource, ArchiveSource):
-        spark.dataSource.register(source)
+    spark.dataSource.register(JournalSource)

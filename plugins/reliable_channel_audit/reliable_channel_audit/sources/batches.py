@@ -1,4 +1,4 @@
-"""Rows to Arrow batches of a bounded size, and back."""
+"""Rows to Arrow batches of a bounded size."""
 
 from __future__ import annotations
 
@@ -38,8 +38,3 @@ def batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def rows_of(given: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    for each in given:
-        yield from zip(*(column.to_pylist() for column in each.columns), strict=True)

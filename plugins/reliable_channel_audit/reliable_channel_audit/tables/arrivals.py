@@ -42,14 +42,6 @@ class Counts(Sequence[int]):
         self.values, self.counts = values, counts
         self._up_to = np.cumsum(counts)
 
-    @classmethod
-    def of(cls, every: Sequence[Counts]) -> Counts:
-        """All of them together."""
-        values, counts = (
-            np.concatenate([getattr(each, name) for each in every]) for name in ("values", "counts")
-        )
-        return cls(*_counted(np.zeros_like(values), values, counts)[1:])
-
     def __len__(self) -> int:
         return int(self._up_to[-1]) if len(self._up_to) else 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from heapq import heapreplace
 from itertools import groupby
 from pathlib import Path
 from time import time_ns
@@ -111,21 +112,31 @@ def add_on_spark(
 ) -> Iterator[tuple[str, str]]:
     """Add files in tasks, which see the same files and the same directory."""
     progress(f"{len(new)} journals")
-    names = "channel_id", "nth", "participant_id", "path"
-    count = partitions or min(len(new), MAX_TASKS)
+    shares = shares_of(new, partitions or MAX_TASKS)
 
     def add(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        files = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
-        found = list(add_here(files, directory, lambda what: None))
-        yield pa.RecordBatch.from_pylist(
-            [{"path": path, "sha256": sha256} for path, sha256 in found],
-            pa.schema({"path": pa.string(), "sha256": pa.string()}),
-        )
+        for number in (each for batch in batches for each in batch["id"].to_pylist()):
+            found = list(add_here(shares[number], directory, lambda what: None))
+            columns = zip(*found, strict=True)
+            yield pa.RecordBatch.from_arrays([*map(pa.array, columns)], ["path", "sha256"])
 
-    if new:
-        frame = spark.createDataFrame(new, list(names)).repartition(count)
-        for row in frame.mapInArrow(add, "path string, sha256 string").collect():
+    if shares:
+        tasks = spark.range(0, len(shares), 1, len(shares))  # a row each, without a shuffle
+        for row in tasks.mapInArrow(add, "path string, sha256 string").collect():
             yield row.path, row.sha256
+
+
+def shares_of(new: Sequence[NewFile], most: int) -> list[list[NewFile]]:
+    """New files in shares of about the same size, each in the order of the files; at most so
+    many."""
+    loads = [(0, number) for number in range(min(most, len(new)))]
+    chosen: dict[NewFile, int] = {}
+    sizes = {each: Path(each[3]).stat().st_size for each in new}
+    for each in sorted(new, key=lambda each: -sizes[each]):
+        size, number = loads[0]
+        chosen[each] = number
+        heapreplace(loads, (size + sizes[each], number))
+    return [[each for each in new if chosen[each] == nth] for nth in range(len(loads))]
 
 
 def parts(directory: Path) -> list[Row]:

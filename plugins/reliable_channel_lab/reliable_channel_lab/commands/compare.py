@@ -12,8 +12,8 @@ from rich.table import Table
 
 from reliable_channel.engine.sync_core import CoreContext, SyncCore
 from reliable_channel.spi import Kind, err, make_sync_core, out, process_registry, warn
-from reliable_channel_audit.plots import PlotsUnavailable
 
+from ..plots import PlotsUnavailable
 from ..sim.comparison import (
     ALL_VARIANTS,
     CONTROL,

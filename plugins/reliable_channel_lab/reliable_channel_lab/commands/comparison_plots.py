@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from reliable_channel_audit.plots import Curve, Dashes, Panel, draw
-
+from ..plots import Curve, Dashes, Panel, draw
 from ..sim.comparison import CONTROL, VARIANTS, ComparedCell
 from ..sim.figures import over_seeds
 from ..sim.floor import Floor, floor_of

@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from reliable_channel_audit.plots import Curve, Format, Panel, draw
-
+from ..plots import Curve, Format, Panel, draw
 from .curves import Conditions, best, combinations, curve, figure, select, values_of
 from .plan import Plan
 from .questions import BestOf, Plot, Question, default_question

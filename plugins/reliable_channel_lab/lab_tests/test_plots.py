@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reliable_channel_audit.plots import Curve, Panel, PlotsUnavailable, draw
+from reliable_channel_lab.plots import Curve, Panel, PlotsUnavailable, draw
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 ROWS = [
@@ -31,7 +31,7 @@ ROWS = [
 ]
 IN_ANOTHER_PROCESS = """
 import sys
-from audit_tests.test_plots import ROWS, draw
+from lab_tests.test_plots import ROWS, draw
 sys.stdout.buffer.write(draw(ROWS, title="Plots"))
 """
 
@@ -71,5 +71,5 @@ def test_nothing_to_draw() -> None:
 
 def test_who_has_no_matplotlib_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(PlotsUnavailable, match=r"pip install 'reliable-channel-audit\[plots\]'"):
+    with pytest.raises(PlotsUnavailable, match=r"pip install 'reliable-channel-lab\[plots\]'"):
         draw(ROWS)

@@ -1,6 +1,6 @@
 """Curves as SVG: small multiples with one legend, the same bytes for the same figures.
 
-Needs matplotlib, a separate extra: `pip install 'reliable-channel-audit[plots]'`. Nothing else
+Needs matplotlib, a separate extra: `pip install 'reliable-channel-lab[plots]'`. Nothing else
 here does, so it is imported when something is drawn.
 
 Lines differ in colour, dashes and marker, so that readers without colour vision can read them
@@ -107,7 +107,7 @@ def draw(
     except ImportError as error:
         raise PlotsUnavailable(
             "plots are drawn by matplotlib, which is not installed: "
-            "pip install 'reliable-channel-audit[plots]'"
+            "pip install 'reliable-channel-lab[plots]'"
         ) from error
 
     columns = max(map(len, rows))
