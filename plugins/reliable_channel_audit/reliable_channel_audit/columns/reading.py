@@ -68,18 +68,12 @@ class LineRange(NamedTuple):
 
 def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
     """The rest of a file, in whole lines."""
-    begun = b""
+    longest = MAX_LINE_BYTES - BLOCK_BYTES
     while read := file.read(BLOCK_BYTES):
-        lines, end, rest = read.rpartition(b"\n")
-        if end:
-            yield begun + lines + end
-            begun = rest
-        else:
-            begun += read
-        if len(begun) >= MAX_LINE_BYTES - BLOCK_BYTES:
+        rest = file.readline(longest)
+        if len(rest) == longest:
             raise NeedsRowReader("a long line")
-    if begun:
-        yield begun
+        yield read + rest
 
 
 def line_ranges(
