@@ -99,16 +99,6 @@ class Gathered(NamedTuple):
 TABLES: Final = ("log", "wire", "messages", "received", "emitted")
 
 
-def parts_of(participant: Participant) -> list[Gathered]:
-    """The files of a participant's journals.
-
-    Raises:
-        NeedsRowReader: lines that are not understood here.
-    """
-    ids, words = Ids(), Ids()
-    return [gathered_part(Path(path), ids, words) for path in participant.paths]
-
-
 def gathered_part(path: Path, ids: Ids, words: Ids, known: Known | None = None) -> Gathered:
     """One file of a participant's journals, with ids and words as these numbers. Copies of messages
     that are known by the same numbers are not decoded.
