@@ -92,8 +92,11 @@ def _of_channel(least: Mapping[tuple[str, str], int]) -> Iterator[tuple[str, Off
             yield one, Offset(0, 0, 0, NO_MAJORITY)
         elif known or one in right:
             yield one, _offset(least, one, known, is_right=one in right)
-    for one in {one for one, _ in least} - peers.keys():
-        way_ms = min(ms for (name, _), ms in least.items() if name == one)
+    quickest: dict[str, int] = {}
+    for (one, _), ms in least.items():
+        quickest[one] = min(ms, quickest.get(one, ms))
+    for one in quickest.keys() - peers.keys():
+        way_ms = quickest[one]
         if not -MAX_OFFSET_MS <= way_ms <= MAX_WAY_MS:
             yield one, Offset(0, 0, 0, ONE_WAY)
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from reliable_channel.options import ENCRYPTION_ORDERS
@@ -58,16 +57,6 @@ def decoded(
             yield pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, "message"])
 
     return frame.mapInArrow(with_messages, schema)
-
-
-def message(payload: Column) -> Column:
-    """Decode a binary column without its bloom filter. Use it if the columns of a frame are
-    unknown."""
-
-    def of_batch(payloads: pa.Array) -> pa.Array:
-        return decode_batch(payloads).to_struct_array()
-
-    return F.arrow_udf(of_batch, MESSAGE)(payload)
 
 
 def decode_batch(

@@ -7,11 +7,14 @@ import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import typer
+from typer.testing import CliRunner
 
 from reliable_channel_audit.check import check
 from reliable_channel_audit.evidence import evidence
 from reliable_channel_audit.journals import group_of, journal_files
 from reliable_channel_audit.page import title_of
+from reliable_channel_audit.plugin import register_commands
 from reliable_channel_audit.report import FIGURES, write_report
 
 from ..generated import write_group
@@ -56,3 +59,15 @@ def test_the_causal_dag_on_request(tmp_path: Path) -> None:
     page = write_report(found, tmp_path / "report", with_dag=True)
     assert "The causal DAG" in page.read_text()
     assert pq.read_table(page.with_name("dag.parquet")).num_rows == 120
+
+
+def test_the_command_writes_it_without_spark(tmp_path: Path) -> None:
+    write_group(tmp_path / "journals")
+    app = typer.Typer()
+    register_commands(app)
+    command = ["check", str(tmp_path / "journals"), "--dag"]
+    assert CliRunner().invoke(app, command).exit_code == 2
+    told = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "report")])
+    assert told.exit_code == 0, told.output
+    assert told.output.splitlines()[-1].startswith("report: file://")
+    assert (tmp_path / "report" / "dag.parquet").exists()

@@ -19,7 +19,7 @@ from ..log_order import Landed, LogOrder, digest_of
 from ..misbehaviour import MAX_SENDERS
 from ..reception import TAKEN
 from ..replay import BACK_MS, SPECIFIED, CaseCounts, Replay
-from .gathered import REPAIRED, REQUESTED, Gathered, joined, parts_of
+from .gathered import REPAIRED, REQUESTED, Gathered
 from .messages import rows_of
 from .tables import NOT_GIVEN
 from .wire import Array, NeedsRowReader, Whole, ramps
@@ -37,23 +37,13 @@ class FastFacts(NamedTuple):
     few: list[Fact]
 
 
-def fast_facts(participant: Participant, *, settle_ms: int | None = None) -> FastFacts:
-    """Return the facts of the row-by-row judges, if they would find nothing.
-
-    Raises:
-        NeedsRowReader: they might find something, or the journals are not fully understood here.
-    """
-    opened_life = joined(participant, parts_of(participant))
-    return facts_of_parts(participant, *opened_life, settle_ms=settle_ms)
-
-
 def facts_of_parts(
     participant: Participant, opened: Noted, life: Gathered, *, settle_ms: int | None = None
 ) -> FastFacts:
-    """Return the facts of a life that was gathered before.
+    """What the judges of rows would give of a life, where they would find nothing.
 
     Raises:
-        NeedsRowReader: the judges of rows might find something.
+        NeedsRowReader: they might find something, or the journals are not fully understood here.
     """
     whose = participant.channel_id, participant.participant_id, 0
     replay = Replay(*whose, settle_ms=settle_ms)

@@ -99,16 +99,6 @@ class Gathered(NamedTuple):
 TABLES: Final = ("log", "wire", "messages", "received", "emitted")
 
 
-def parts_of(participant: Participant) -> list[Gathered]:
-    """Return the files of a participant's journals as parts.
-
-    Raises:
-        NeedsRowReader: lines that are not understood here.
-    """
-    ids, words = Ids(), Ids()
-    return [gathered_part(Path(path), ids, words) for path in participant.paths]
-
-
 def gathered_part(path: Path, ids: Ids, words: Ids, known: Known | None = None) -> Gathered:
     """Return one file of a participant's journals. Ids and words become the given numbers. Known
     copies of messages are not decoded.
