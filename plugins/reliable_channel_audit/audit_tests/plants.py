@@ -8,6 +8,7 @@ import gzip
 import json
 import shutil
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
@@ -118,6 +119,19 @@ def _of(event: str) -> Callable[[Lines], list[int]]:
         return every[len(every) // 4 : -len(every) // 4] or every
 
     return places
+
+
+def _needed_arrivals(lines: Lines) -> list[int]:
+    """Places where a message of others arrives that is logged and does not arrive again."""
+    logged = {lines[place]["message_hash"] for place in _others(lines)}
+    arrivals = Counter(line["message_hash"] for line in lines if line["event"] == "wire_in")
+    return [
+        place
+        for place, line in enumerate(lines)
+        if line["event"] == "wire_in"
+        and line["message_hash"] in logged
+        and arrivals[line["message_hash"]] == 1
+    ]
 
 
 def _gap_line(journals: Journals, name: str, random: Random) -> None:
@@ -319,7 +333,7 @@ GROUP_FAULTS: Final[dict[str, Fault]] = {
     "unreadable: a message of others in the log": Fault(_unreadable(_others), False),
     "unreadable: an own message in the log": Fault(_unreadable(_own), False),
     "unreadable: a reception": Fault(_unreadable(_of("message_received")), False),
-    "unreadable: an arrival": Fault(_unreadable(_of("wire_in")), False),
+    "unreadable: an arrival": Fault(_unreadable(_needed_arrivals), False),
     "unreadable: what went out": Fault(_unreadable(_of("wire_out")), False),
     "unreadable: an acknowledgement": Fault(_unreadable(_of("message_acknowledged")), False),
     "unreadable: 40 lines of others": Fault(_unreadable(_others, 40), False),
