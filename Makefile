@@ -19,7 +19,7 @@ SHOWN  = $(if $(COVERAGE), && $(BIN)/coverage combine --quiet && $(BIN)/python -
 QUICK  := $(wildcard $(addprefix tests/,sds segmentation engine state))
 JS_PEER := plugins/reliable_channel_conformance/peers/js
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
-# Without the bytecode of all that is never imported, setting up takes two thirds of the time.
+# Bytecode is made when a module is imported, and most are never: 13 CPU seconds less of 61 for `make demo`.
 pip     = $(1)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile
 PIP    := $(call pip,$(BIN))
 one_of  = $(if $(filter-out $(1),$(WHAT)),echo "WHAT must be one of: $(1) (got '$(WHAT)')" >&2; exit 2)
