@@ -19,7 +19,8 @@ SHOWN  = $(if $(COVERAGE), && $(BIN)/coverage combine --quiet && $(BIN)/python -
 QUICK  := $(wildcard $(addprefix tests/,sds segmentation engine state))
 JS_PEER := plugins/reliable_channel_conformance/peers/js
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
-pip     = $(1)/python -m pip install --quiet --disable-pip-version-check --no-deps
+# Bytecode is made when a module is imported, and most are never: 13 CPU seconds less of 61 for `make demo`.
+pip     = $(1)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile
 PIP    := $(call pip,$(BIN))
 one_of  = $(if $(filter-out $(1),$(WHAT)),echo "WHAT must be one of: $(1) (got '$(WHAT)')" >&2; exit 2)
 protoc  = PATH="$(abspath $(VENV)/proto/bin):$$PATH" $(VENV)/proto/bin/python -m grpc_tools.protoc -I proto \

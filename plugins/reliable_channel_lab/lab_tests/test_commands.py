@@ -3,15 +3,16 @@
 import json
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import pytest
 
-from reliable_channel_lab.sim import Scenario, draw_scenario, shrink
+from reliable_channel_lab.sim import Result, Scenario, draw_scenario, run_all, shrink
 from reliable_channel_lab.sim.scenario import Parameters, Write
 from tests.cli.forked import Process
 from tests.cli.in_process import run
@@ -76,6 +77,27 @@ def test_without_end_it_runs_until_it_is_told_to_stop(number: int, jobs: str) ->
     finally:
         with suppress(ProcessLookupError):  # whatever the test found, nothing of it goes on
             os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_in_a_finaliser_ends_it_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Finalised:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    def interrupted(*arguments: Any, **settings: Any) -> Iterator[Result]:
+        for result in run_all(*arguments, **settings):
+            Finalised()
+            yield result
+
+    monkeypatch.setattr("reliable_channel_lab.commands.simulate.run_all", interrupted)
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    try:
+        status, lines = simulate("--forever", "--jobs", "1")
+    finally:
+        for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+            signal.signal(number, handler)
+    assert (status, lines[-1]) == (0, "1 passed, 0 failed")
 
 
 def test_shrinking_keeps_what_is_needed_and_nothing_else() -> None:

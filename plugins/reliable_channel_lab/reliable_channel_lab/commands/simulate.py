@@ -123,7 +123,12 @@ def simulate(
     if journals is not None and comparing:
         raise ValueError("--journals does not go with --compare")
     stop = threading.Event()
-    _on_signals(signal.default_int_handler)  # whoever ends a soak has its report
+
+    def interrupt(*_: object) -> None:
+        stop.set()  # an exception in a finaliser would be forgotten
+        raise KeyboardInterrupt
+
+    _on_signals(interrupt)  # whoever ends a soak has its report
     if comparing:
         from .compare import compare
 
