@@ -128,7 +128,7 @@ class CoreLimits:
     """Limits of the buffers of the core. Reaching a limit emits an event or raises an error.
 
     Raises:
-        ValueError: a value that is not allowed; the text names it and what is.
+        ValueError: a value is not allowed. The text names it and the allowed values.
     """
 
     log_entries: Annotated[
@@ -237,7 +237,7 @@ class SdsOptions:
     """Options of one participant in one channel.
 
     Raises:
-        ValueError: a value that is not allowed; the text names it and what is.
+        ValueError: a value is not allowed. The text names it and the allowed values.
     """
 
     causal_history_size: Annotated[
