@@ -306,8 +306,8 @@ class SdsOptions:
     max_lamport_ahead_ms: Annotated[
         int,
         Bound(0),
-        Doc("""Maximum lead of a Lamport timestamp over local time. 365 days in `nim`, where clocks
-        gain a second with each message beyond one a second."""),
+        Doc("""Maximum lead of a Lamport timestamp over local time. 365 days in `nim`, where
+        each message advances the clock by at least a second."""),
     ] = DAY_MS
     repair: RepairOptions = field(default_factory=RepairOptions)
     limits: CoreLimits = field(default_factory=CoreLimits)
