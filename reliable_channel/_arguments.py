@@ -1,5 +1,5 @@
-"""Checks of what a channel is given, so that a mistake is named where it was made and not at the
-first message."""
+"""Checks of a channel's arguments. An error names the wrong argument at once, and not at the first
+message."""
 
 import logging
 from pathlib import Path
@@ -23,10 +23,9 @@ _LOGGER: Final = logging.getLogger("reliable_channel")
 
 
 def checked_path(name: str, value: object) -> Path | None:
-    """The path of a file, or None.
+    """Return the path of a file, or None.
 
-    Raises:
-        ValueError: it is not of that kind.
+    Raises: ValueError: the value is no path.
     """
     if value is None or isinstance(value, (str, Path)):
         return None if value is None else Path(value)
@@ -36,8 +35,7 @@ def checked_path(name: str, value: object) -> Path | None:
 def checked_name(name: str, value: object) -> str:
     """Return a text of 1 to 1024 characters that can be written as UTF-8.
 
-    Raises:
-        ValueError: it is not of that kind.
+    Raises: ValueError: the value is no such text.
     """
     if isinstance(value, str) and 0 < len(value) <= MAX_NAME_CHARACTERS and is_text(value):
         return value
@@ -47,10 +45,9 @@ def checked_name(name: str, value: object) -> str:
 
 
 def checked_id(name: str, value: object) -> str:
-    """Return the id of a channel or participant; warn of one that looks like another id.
+    """Return the id of a channel or participant. Warn of an id that looks like another one.
 
-    Raises:
-        ValueError: it is not a text, or begins or ends with an invisible character.
+    Raises: ValueError: it is not a text, or begins or ends with an invisible character.
     """
     checked = checked_name(name, value)
     bare = checked.strip(INVISIBLE)
@@ -71,10 +68,9 @@ def checked_id(name: str, value: object) -> str:
 
 
 def checked_payload(value: object) -> bytes:
-    """A payload as bytes.
+    """Return a payload as bytes.
 
-    Raises:
-        TypeError: it is not bytes, or like bytes.
+    Raises: TypeError: it is neither bytes nor similar to bytes.
     """
     try:
         return bytes(memoryview(value))  # type: ignore[arg-type]
@@ -84,7 +80,7 @@ def checked_payload(value: object) -> bytes:
 
 
 def checked_options(preset: PresetName, options: object, values: OptionValues) -> ChannelOptions:
-    """The options: those of the preset or those that are given, and single ones over them.
+    """Return the options of the preset, or the given ones, with single options over them.
 
     Raises:
         ValueError: a value is not allowed, or `options` is not a `ChannelOptions`.
@@ -109,10 +105,9 @@ def checked_options(preset: PresetName, options: object, values: OptionValues) -
 
 
 def checked_transport(value: object) -> Transport | None:
-    """A transport, or None.
+    """Return a transport, or None.
 
-    Raises:
-        ValueError: it has not the methods of one.
+    Raises: ValueError: it lacks the methods of a transport.
     """
     if value is None or (isinstance(value, Transport) and not isinstance(value, type)):
         return value
@@ -125,7 +120,7 @@ def checked_transport(value: object) -> Transport | None:
 def checked_encryption(
     registry: Registry, value: object, channel_id: str, sender_id: str
 ) -> Encryption | None:
-    """An encryption, or None.
+    """Return an encryption, or None.
 
     Raises:
         ValueError: it is neither a URL that a plugin knows nor an encryption.
@@ -141,10 +136,10 @@ def checked_encryption(
 
 
 def checked_signing(value: Any, sender_id: str, *, required: bool) -> Signing | None:
-    """A signing that proves `sender_id`, or None.
+    """Return a signing that proves `sender_id`, or None.
 
-    Raises:
-        ValueError: it is not one, or does not; or there is none and signatures are required.
+    Raises: ValueError: the value is no signing, does not prove `sender_id`, or is absent while
+    signatures are required.
     """
     if value is None:
         if required:
@@ -159,7 +154,7 @@ def checked_signing(value: Any, sender_id: str, *, required: bool) -> Signing | 
 def checked_state(
     registry: Registry, value: object, channel_id: str, sender_id: str
 ) -> StateStore | None:
-    """The store of a state; None where nothing would outlive the channel.
+    """Return the store of a state, or None where nothing would outlive the channel.
 
     Raises:
         ValueError: it is neither a URL that a plugin knows nor a store.

@@ -8,10 +8,11 @@ from typing import Any
 def lazy_names(
     package: str, homes: Mapping[str, Iterable[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package; `homes` has the names of each of its modules.
+    """Return `__getattr__` and `__dir__` of a package. `homes` lists the names of each of its
+    modules.
 
-    Use it beside imports `if TYPE_CHECKING`, in the `else`: a type checker takes every name for
-    one of a module that has a `__getattr__`.
+    Use it beside imports under `if TYPE_CHECKING`, in the `else`. A type checker otherwise accepts
+    every name of a module that has a `__getattr__`.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 

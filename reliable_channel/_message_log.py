@@ -1,4 +1,4 @@
-"""What Jupyter shows of a log and of an event: a small table.
+"""The small table that Jupyter shows for a log or an event.
 
 Names and contents come from other participants, so everything is escaped: no text becomes markup.
 """
@@ -13,7 +13,7 @@ from .sds.log.entry import LogEntry
 __all__ = ["Log", "event_html", "table"]
 
 MAX_TEXT: Final = 200
-"""Characters of a cell; of longer text the beginning is shown, and the length."""
+"""The characters of a cell. Of a longer text the beginning and the length are shown."""
 SHOWN_ENTRIES: Final = 20
 """A longer log is shown by its first and last entries, half of this number each."""
 SHORT_ID: Final = 8
@@ -40,13 +40,13 @@ class Log(list[LogEntry]):
 
 
 def event_html(event: Any) -> str:
-    """An event as a table of its fields."""
+    """Return an event as a table of its fields."""
     rows = [(field.name, getattr(event, field.name)) for field in fields(event)]
     return table((type(event).__name__, ""), rows)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as an HTML table; `bytes` that are UTF-8 are shown as text."""
+    """Return rows as an HTML table. `bytes` that are UTF-8 are shown as text."""
     lines = [_row("th", header), *(_row("td", row) for row in rows)]
     return f"<table>{''.join(lines)}</table>"
 

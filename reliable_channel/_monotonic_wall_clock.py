@@ -1,20 +1,19 @@
 """A wall clock that is not set back.
 
-The core plans with wall-clock times, as they outlive a restart. Were the clock set back by three
-hours, everything that is planned, retries, sync messages, the giving up of what is lost, would be
-three hours late.
+The core plans with wall-clock times, because they outlive a restart. If the clock were set back by
+three hours, all planned retries and sync messages would be three hours late.
 """
 
 from collections.abc import Callable
 
 TOLERANCE_NS = 1_000_000_000
-"""By so much a clock may fall behind the time that has passed: it is being slowed down, or the two
-clocks were not read at one moment."""
+"""A clock may fall behind the passed time by this much. It may be slowed down, or the two clocks
+may not be read at one moment."""
 
 
 class MonotonicWallClock:
-    """Goes on where the wall clock is set back, by as much as time has passed since; follows it
-    where it is set forward, as it is when a computer wakes up."""
+    """A clock that does not follow the wall clock back: it then advances with the passed time. It
+    follows the wall clock forward, as when a computer wakes up."""
 
     def __init__(self, wall_ns: Callable[[], int], monotonic_ns: Callable[[], int]) -> None:
         self._wall_ns = wall_ns

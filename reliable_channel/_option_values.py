@@ -35,7 +35,7 @@ class Limits(CoreLimits):
     """Limits of each buffer and payload. Reaching one is an event or an error, never silence.
 
     Raises:
-        ValueError: a value that is not allowed; the text names it and what is.
+        ValueError: a value is not allowed. The text names it and the allowed values.
     """
 
     payload_bytes: Annotated[
@@ -56,7 +56,7 @@ class RateLimitOptions:
     """A budget of messages an epoch, as RLN demands of publishers.
 
     Raises:
-        ValueError: a value that is not allowed; the text names it and what is.
+        ValueError: a value is not allowed. The text names it and the allowed values.
     """
 
     enabled: Annotated[bool, Doc("True if the channel keeps to the budget.")] = False

@@ -17,13 +17,11 @@ _running: Final = set[asyncio.Task[None]]()
 class OwnTask(Generic[T]):
     """A task that enters an async context manager, and leaves it on request.
 
-    What is entered has task groups, which must be left by the task that entered them, inside of
-    all that was entered before. In a separate task it can be opened and closed by any task, in
-    any order, and inside of time limits. No task group awaits this one, so its user has to leave.
+    The context manager has task groups. The task that entered them must leave them, inside of
+    everything that it entered before. In a separate task any other task can open and close it, in
+    any order and inside of time limits. No task group awaits this task, so its user has to leave.
 
-    Args:
-        held: what is entered.
-        failed: called with an error that ends it before `leave`.
+    Args: held: the context manager. failed: called with an error that ends it before `leave`.
     """
 
     def __init__(
@@ -54,7 +52,7 @@ class OwnTask(Generic[T]):
         task.add_done_callback(_running.discard)
 
     async def entered(self) -> T:
-        """Wait until it is entered, and return what that gave.
+        """Wait until the context manager is entered, and return its value.
 
         Raises:
             Exception: entering failed, or it has ended with this error.
@@ -65,7 +63,8 @@ class OwnTask(Generic[T]):
         return self._value  # type: ignore[return-value]
 
     async def leave(self) -> None:
-        """Leave, and wait until that is done; a caller that is cancelled hands that on."""
+        """Leave, and wait until that is done. A caller that is cancelled cancels the leaving
+        too."""
         self._unused.set()
         try:
             await self._ended.wait()

@@ -13,10 +13,10 @@ JOINERS: Final = "\u200c\u200d"
 def printable(text: str) -> str:
     """Return `text` as one line in which no character can steer a terminal.
 
-    Print texts and names of other participants through it. A newline could forge a line of someone
-    else, an escape sequence could write the clipboard, and a bidirectional override could show the
-    words in another order. Such characters are replaced by escapes as Python writes them: `\\n`,
-    `\\x1b`, `\\u202e`.
+    Print texts and names of other participants through it. Otherwise a newline could forge a line
+    of someone else, and an escape sequence could write the clipboard. A bidirectional override
+    could show the words in another order. Such characters are replaced by escapes as in Python:
+    `\n`, `\x1b`, `\u202e`.
     """
     if text.isprintable():
         return text
@@ -24,8 +24,8 @@ def printable(text: str) -> str:
 
 
 def printable_name(name: str) -> str:
-    """Return a sender id so that one sees where it ends: in quotes where it has spaces, colons or
-    quotes, or is empty."""
+    """Return a sender id in a form that shows where it ends: in quotes if it is empty or has
+    spaces, colons or quotes."""
     shown = printable(name)
     if shown and not any(character.isspace() or character in ':"' for character in shown):
         return shown

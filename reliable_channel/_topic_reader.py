@@ -1,6 +1,7 @@
-"""A content topic for a reader that does not participate: what passes, and what Store has.
+"""A content topic for a reader that does not participate: the messages on the wire, and those in
+Store.
 
-`watch --sniff` and `audit-store` read with it; nothing is published.
+`watch --sniff` and `audit-store` read with it. It publishes nothing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,7 +19,7 @@ from .transport.pool import PoolTransport
 from .transport.settings import WakuSettings
 
 DEFAULT_CHANNEL: Final = "general"
-"""Names what has no name, where only a content topic is given."""
+"""A name for unnamed things, where only a content topic is given."""
 _SETTINGS: Final = (
     "ca_file",
     "cluster_id",
@@ -33,8 +34,8 @@ Decrypt = Callable[[bytes], Awaitable[bytes]]
 
 
 def topic_transport(given: Mapping[str, Any], reader_id: str) -> Transport:
-    """Return a transport to the content topic of a channel, by the arguments of that channel
-    (`config.channel_settings`): `node`, `network`, `channel_id`, `content_topic` and what says
+    """Return a transport to the content topic of a channel, from the arguments of that channel
+    (`config.channel_settings`): `node`, `network`, `channel_id`, `content_topic` and those that say
     where the topic is.
 
     Raises:
@@ -59,7 +60,8 @@ def topic_transport(given: Mapping[str, Any], reader_id: str) -> Transport:
 
 
 def topic_decryption(given: Mapping[str, Any], reader_id: str) -> Decrypt | None:
-    """Return what decrypts the payloads of a channel, or None where it has no `encryption`.
+    """Return the encryption that decrypts the payloads of a channel, or None if it has no
+    `encryption`.
 
     Raises:
         ValueError, PluginError: as `topic_transport`.
@@ -71,7 +73,8 @@ def topic_decryption(given: Mapping[str, Any], reader_id: str) -> Decrypt | None
 
 
 def sds_message(payload: bytes) -> tuple[Message, str] | None:
-    """The SDS message in a payload and the name of its wire profile; None for anything else."""
+    """Return the SDS message in a payload with the name of its wire profile, or None for anything
+    else."""
     for profile in _PROFILES:
         if profile.codec.recognises(payload):
             try:

@@ -85,5 +85,5 @@ class Answer:
         try:
             value: object = json.loads(self.body)
         except RecursionError:  # a body of brackets only
-            raise ValueError("JSON nested too deeply") from None
+            raise ValueError("the JSON is nested too deeply") from None
         return value

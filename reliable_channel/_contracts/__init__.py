@@ -1,1 +1,1 @@
-"""Interfaces that plugins implement; `reliable_channel.spi` exports them."""
+"""Interfaces that plugins implement. `reliable_channel.spi` exports them."""

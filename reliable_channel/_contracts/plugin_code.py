@@ -83,7 +83,8 @@ class Owner:
 
     @contextmanager
     def loading(self, what: str = "", *passes: type[Exception]) -> Iterator[None]:
-        """Turn an error into a `PluginError` that says what to do; one that `passes` is noted."""
+        """Turn an error into a `PluginError` that says what to do. An error among `passes` only
+        gets a note."""
         try:
             yield
         except PluginError:

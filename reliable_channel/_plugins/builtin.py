@@ -4,11 +4,12 @@ from .hooks import Register, hookimpl
 
 
 class BuiltIn:
-    """The plugin `built in`."""
+    """The plugin with the name `built in`."""
 
     @hookimpl
     def register_transports(self, register: Register) -> None:
-        """A Waku node (REST, messaging layer), service peers, a network in memory, multicast."""
+        """Register the transports: a Waku node (REST, messaging layer), service peers, a network in
+        memory, multicast."""
         for scheme in ("http", "https", "waku+http", "waku+https"):
             register(scheme, "reliable_channel.transport.connect:waku_transport")
         for scheme in ("waku+messaging", "waku+messaging+https"):
@@ -30,25 +31,25 @@ class BuiltIn:
 
     @hookimpl
     def register_wire_profiles(self, register: Register) -> None:
-        """The SDS specification, and nim-sds."""
+        """Register the dialects: the SDS specification, and nim-sds."""
         register("spec", "reliable_channel.sds.profile:SPEC")
         register("nim", "reliable_channel.sds.profile:NIM")
 
     @hookimpl
     def register_repair_policies(self, register: Register) -> None:
-        """The policies of `retrieval_strategy`."""
+        """Register the policies of `retrieval_strategy`."""
         for name in ("both", "store-only", "sds-r-only", "adaptive", "prompt"):
             register(name, f"reliable_channel._contracts.repair_policies:{name.replace('-', '_')}")
         register("none", "reliable_channel._contracts.repair_policies:nothing")
 
     @hookimpl
     def register_retry_policies(self, register: Register) -> None:
-        """The policies of `retry_policy`."""
+        """Register the policies of `retry_policy`."""
         for name in ("fixed", "doubling"):
             register(name, f"reliable_channel.sds.outgoing:{name}")
 
     @hookimpl
     def register_id_functions(self, register: Register) -> None:
-        """The functions of `id_function`."""
+        """Register the functions of `id_function`."""
         register("lip-173", "reliable_channel.sds.ids:reliable_channel_id")
         register("js-waku", "reliable_channel.sds.ids:js_waku_id")

@@ -25,7 +25,7 @@ BUILT_IN: Final = "built in"
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """A row of `reliable-channel plugins`."""
+    """A row in the output of `reliable-channel plugins`."""
 
     name: str
     distribution: str
@@ -34,7 +34,7 @@ class InstalledPlugin:
     registered: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Schemes and names by kind, such as `{"transports": ["ndn"]}`."""
     problem: str = ""
-    """Reason why it is not in use; empty if it is."""
+    """The reason why it is not in use, or an empty text."""
 
 
 @cache

@@ -1,6 +1,7 @@
 """The registry of a process or a channel: which plugin registered what under which name.
 
-A name has one owner; a plugin that registers a name of another plugin is refused, with both named.
+A name has one owner. A plugin that registers a name of another plugin is refused, and the error
+names both.
 """
 
 import inspect
@@ -38,8 +39,9 @@ _ARGUMENTS.maxstring, _ARGUMENTS.maxother = SHORT.maxstring, SHORT.maxother
 class Kind(Enum):
     """Kinds of things that plugins provide.
 
-    Each has its plural, the argument of a channel that selects by name, and the arguments that are
-    offered to a registered function. Without any, the registered object itself is used.
+    Each has its plural and the argument of a channel that selects by name. Each also has the
+    arguments that are offered to a registered function. Without any, the registered object itself
+    is used.
     """
 
     TRANSPORT = "transports", "node", (*_CHANNEL, "settings")
@@ -62,7 +64,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One thing that a plugin registered under one name."""
+    """A thing that a plugin registered under one name."""
 
     plugin: str
     kind: Kind

@@ -1,7 +1,7 @@
-"""From a URL or a name that a channel was given to the object that a plugin registered.
+"""Finds the object that a plugin registered, from a URL or a name in the arguments of a channel.
 
-Each function raises `PluginError` if the plugin fails, and `ValueError` for an unknown name, an
-unknown scheme or a malformed URL.
+Each function raises `PluginError` if the plugin fails. It raises `ValueError` for an unknown name,
+an unknown scheme or a malformed URL.
 """
 
 from collections.abc import Callable

@@ -29,8 +29,8 @@ class PluginTransport:
     """A plugin's transport whose errors name the plugin.
 
     A `publish` or `by_hash` that hangs is cancelled and counts as failed. No other call has a time
-    limit: `receive` may wait for hours, and a transport may hold a cancel scope from `open` to
-    `aclose`, or from page to page, which would not nest in the scope of a limit.
+    limit. `receive` may wait for hours. A transport may also hold a cancel scope from `open` to
+    `aclose`, or from page to page. Such a scope would not nest in the scope of a limit.
     """
 
     def __init__(self, inner: base.Transport, owner: Owner) -> None:

@@ -164,8 +164,8 @@ class Runtime:
     def attach(
         self, notice: Callable[[AnyEvent, int], None], holds: Callable[[AnyEvent], bool]
     ) -> None:
-        """Call `notice` with each event and its time (ms). Only `confirm` confirms events for which
-        `holds` is True, not their readers."""
+        """Call `notice` with each event and its time (ms). Events for which `holds`
+        is True are confirmed only by `confirm`, not by reading them."""
         self._driver.notice, self._holds = notice, holds
 
     def start(self, tasks: TaskGroup) -> None:

@@ -29,7 +29,7 @@ class BloomParameters:
     equal.
 
     Raises:
-        ValueError: a value that is not allowed; the text names it and what is.
+        ValueError: a value is not allowed. The text names it and the allowed values.
     """
 
     capacity: Annotated[

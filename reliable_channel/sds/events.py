@@ -323,9 +323,9 @@ class LogDiffers:
     until_ms: int
     """First Lamport timestamp after the range."""
     count_here: int
-    """Messages in the range in this log."""
+    """Number of messages that this log has in the range."""
     count_there: int
-    """Messages in the range in the other log."""
+    """Number of messages that the other log has in the range."""
 
 
 @dataclass(frozen=True, slots=True)

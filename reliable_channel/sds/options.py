@@ -128,7 +128,7 @@ class CoreLimits:
     """Limits of the buffers of the core. Reaching a limit emits an event or raises an error.
 
     Raises:
-        ValueError: a value that is not allowed; the text names it and what is.
+        ValueError: a value is not allowed. The text names it and the allowed values.
     """
 
     log_entries: Annotated[
@@ -237,7 +237,7 @@ class SdsOptions:
     """Options of one participant in one channel.
 
     Raises:
-        ValueError: a value that is not allowed; the text names it and what is.
+        ValueError: a value is not allowed. The text names it and the allowed values.
     """
 
     causal_history_size: Annotated[
@@ -306,8 +306,8 @@ class SdsOptions:
     max_lamport_ahead_ms: Annotated[
         int,
         Bound(0),
-        Doc("""Maximum lead of a Lamport timestamp over local time. 365 days in `nim`, where clocks
-        gain a second with each message beyond one a second."""),
+        Doc("""Maximum lead of a Lamport timestamp over local time. 365 days in `nim`, where
+        each message advances the clock by at least a second."""),
     ] = DAY_MS
     repair: RepairOptions = field(default_factory=RepairOptions)
     limits: CoreLimits = field(default_factory=CoreLimits)

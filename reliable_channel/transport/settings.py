@@ -23,7 +23,7 @@ class WakuSettings:
     """Network and topic of a channel: the options that a transport needs.
 
     Raises:
-        ValueError: a value that is not allowed; the text names it and what is.
+        ValueError: a value is not allowed. The text names it and the allowed values.
     """
 
     content_topic: str

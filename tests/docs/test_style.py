@@ -13,22 +13,22 @@ CLEAN: Final = (
         f"reliable_channel/{name}.py"
         for name in (
             "_option_values blocking channel config diagnostics errors events explanation health "
-            "health_server hub json_log options spi"
+            "health_server hub json_log options spi _arguments _lazy _message_log "
+            "_monotonic_wall_clock _notifier _own_task _terminal_text _topic_reader"
         ).split()
     ),
     *(
-        f"reliable_channel/_contracts/{name}.py"
-        for name in ("encryption", "finding", "repair_policies", "state_store")
-    ),
-    "reliable_channel/_plugins/hooks.py",
-    "reliable_channel/cli",
-    *(
         f"reliable_channel/{room}"
-        for room in ("conversation engine runtime sds segmentation state testing transport").split()
+        for room in (
+            "_contracts _plugins cli conversation engine runtime sds segmentation state testing "
+            "transport"
+        ).split()
     ),
     "plugins/pytest_reliable_channel/pytest_reliable_channel",
-    "plugins/reliable_channel_encryption/reliable_channel_encryption",
-    "plugins/reliable_channel_signing/reliable_channel_signing",
+    *(
+        f"plugins/reliable_channel_{name}/reliable_channel_{name}"
+        for name in "encryption metrics moderation mvds signing svs watch".split()
+    ),
     *(
         f"plugins/reliable_channel_status/reliable_channel_status/bot/{name}.py"
         for name in ("actions", "bot", "events", "options", "owned", "router")

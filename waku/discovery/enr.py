@@ -123,9 +123,9 @@ def _verified(data: bytes) -> tuple[int, Mapping[bytes, bytes]]:
     if sorted(pairs) != keys:
         raise InvalidInput("the record's keys are not sorted, or one is repeated")
     if pairs.get(b"id") != b"v4" or b"secp256k1" not in pairs:
-        raise InvalidInput("a record of another identity scheme than 'v4'")
+        raise InvalidInput("the record has another identity scheme than 'v4'")
     if not is_signed(pairs[b"secp256k1"], list_of(content), signature):
-        raise InvalidInput("a record with a wrong signature")
+        raise InvalidInput("the record has a wrong signature")
     return int.from_bytes(items[0][:8], "big"), pairs
 
 

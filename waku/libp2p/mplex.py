@@ -64,7 +64,7 @@ class Mplex(Muxer):
             self._open_by_peer(number)
             return
         if flag == 7:
-            raise PeerViolation("an mplex frame with the unknown flag 7")
+            raise PeerViolation("the mplex frame has the unknown flag 7")
         by_opener = flag % 2 == 0
         stream_id = -(number + 1) if by_opener else number
         kind = flag if by_opener else flag + 1

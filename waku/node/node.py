@@ -386,7 +386,7 @@ class EmbeddedNode:
             DialFailed: no peer answers there, or the extra `[libp2p]` is missing.
         """
         if self._tasks is None:
-            raise RuntimeError("a node can dial inside its `async with` block only")
+            raise RuntimeError("a node can dial only inside its `async with` block")
         if self.network is None:
             try:
                 network = self._make_network()

@@ -270,7 +270,7 @@ class Archive:
             return self._query(query)
         except sqlite3.Error as error:
             if next(looks) > QUERY_LOOKS:
-                raise QueryTooLong("a query that passes over too many messages") from error
+                raise QueryTooLong("the query passes over too many messages") from error
             raise ArchiveUnavailable(f"the message store cannot be read: {error}") from error
         finally:
             self._db.set_progress_handler(None, 0)

@@ -151,7 +151,7 @@ def decode_light_push_2_answer(data: bytes) -> tuple[str, bool, str]:
     """
     message = parse(pb.PushRPC, data)
     if not message.HasField("response"):
-        raise InvalidInput("an answer of light push v2 without a response")
+        raise InvalidInput("the answer of light push v2 has no response")
     return message.request_id, message.response.is_success, message.response.info
 
 
@@ -163,7 +163,7 @@ def decode_push(data: bytes) -> tuple[str | None, WakuMessage]:
     """
     push = parse(pb.MessagePush, data)
     if not push.HasField("waku_message"):
-        raise InvalidInput("a filter push without a message")
+        raise InvalidInput("the filter push has no message")
     topic = push.pubsub_topic if push.HasField("pubsub_topic") else None
     return topic, from_proto(push.waku_message)
 
@@ -219,7 +219,7 @@ def decode_peer_exchange_answer(data: bytes) -> tuple[ResponseStatus, list[bytes
     """
     message = parse(pb.PeerExchangeRpc, data)
     if not message.HasField("response"):
-        raise InvalidInput("an answer of peer exchange without a response")
+        raise InvalidInput("the answer of peer exchange has no response")
     response = message.response
     status = response.status_code if response.HasField("status_code") else OK
     if len(response.peer_infos) > MAX_EXCHANGED_PEERS:

@@ -62,7 +62,7 @@ def decode_light_push(data: bytes) -> PushAsked:
     """
     request = parse(pb.LightpushRequest, data)
     if not request.HasField("message"):
-        raise InvalidInput("a light push without a message")
+        raise InvalidInput("a light push request has no message")
     return PushAsked(request.request_id, request.pubsub_topic, from_proto(request.message))
 
 
@@ -74,7 +74,7 @@ def decode_light_push_2(data: bytes) -> PushAsked:
     """
     rpc = parse(pb.PushRPC, data)
     if not rpc.HasField("request") or not rpc.request.HasField("message"):
-        raise InvalidInput("a light push without a message")
+        raise InvalidInput("a light push request has no message")
     return PushAsked(rpc.request_id, rpc.request.pubsub_topic, from_proto(rpc.request.message))
 
 
@@ -133,7 +133,7 @@ def decode_peer_exchange_query(data: bytes) -> int:
     """
     rpc = parse(pb.PeerExchangeRpc, data)
     if not rpc.HasField("query"):
-        raise InvalidInput("a request of peer exchange without a query")
+        raise InvalidInput("the request of peer exchange has no query")
     return rpc.query.num_peers
 
 

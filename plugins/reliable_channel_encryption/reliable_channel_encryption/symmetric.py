@@ -123,7 +123,9 @@ class SymmetricEncryption:
                 header[PREFIX_BYTES:], payload[HEADER_BYTES:], header + self._context
             )
         except InvalidTag:
-            raise DecryptionFailed("tampered with, or encrypted in another context") from None
+            raise DecryptionFailed(
+                "the message was changed, or encrypted in another context"
+            ) from None
 
     def key_text(self) -> str:
         """Return the current key and the context as a value of `encryption=`. It is a secret."""

@@ -51,7 +51,7 @@ BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20,
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric, as both exporters name it."""
+    """A metric, with its name in both exporters."""
 
     name: str
     kind: Kind
@@ -131,18 +131,18 @@ METRICS: Final = (
     PARTICIPANTS,
     NODE_UP,
 )
-"""All of them. The documentation and the board are checked against this list."""
+"""The list of all metrics. The documentation and the board are checked against it."""
 
 
 @dataclass(slots=True)
 class Histogram:
-    """How often a value fell into which bucket."""
+    """The number of values that fell into each bucket."""
 
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_S) + 1))
     sum_s: float = 0.0
 
     def add(self, value_s: float) -> None:
-        """Count a value."""
+        """Count a value of the histogram."""
         self.buckets[bisect_left(BUCKETS_S, value_s)] += 1
         self.sum_s += value_s
 
@@ -166,7 +166,7 @@ class Watched:
             self.now()
 
     def now(self) -> ChannelHealth | None:
-        """The health. None where the channel is closed or gone."""
+        """Return the health, or None if the channel is closed or gone."""
         if (health := self._health()) is None:
             return None
         with suppress(RuntimeError):  # in a thread: there is no event loop, or a table changes
@@ -216,7 +216,7 @@ class Meters:
                 self._began_ms.pop((attributes, event.message_id), None)
 
     def gauges(self) -> Iterator[tuple[Metric, Attributes, int]]:
-        """The health of every channel that is open, at this moment."""
+        """Return the present health of every open channel."""
         nodes: dict[str, int] = {}
         for attributes, watched in list(self._watched.items()):
             if (health := watched.now()) is None:
@@ -270,7 +270,7 @@ class Meters:
 
 
 METERS: Final = Meters()
-"""Those of this process."""
+"""The figures of this process."""
 
 
 def observe(channel_id: str, sender_id: str, event: AnyEvent, at_ms: int, health: Health) -> None:

@@ -1,4 +1,5 @@
-"""What the package adds to `reliable-channel`: an observer that counts the events of channels."""
+"""The addition of this package to `reliable-channel`: an observer that counts the events of
+channels."""
 
 from reliable_channel.spi import Register, hookimpl
 

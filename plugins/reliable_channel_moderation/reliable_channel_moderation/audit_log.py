@@ -26,7 +26,7 @@ class LogBroken(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Action in the log."""
+    """An action in the log."""
 
     at_ms: int
     case: int
@@ -43,9 +43,7 @@ class Entry:
 class AuditLog:
     """Log that this process writes.
 
-    Raises:
-        LogBroken: the last line is none of a log.
-        OSError: it cannot be written.
+    Raises: LogBroken: the last line does not belong to a log. OSError: it cannot be written.
     """
 
     def __init__(self, file: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:

@@ -38,7 +38,7 @@ class Rule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Message to be judged."""
+    """A message to be judged."""
 
     user: str
     text: str

@@ -12,7 +12,7 @@ SUMMARY: Final = "Check an audit log of the moderation of a Status bot, and prin
 
 @hookimpl
 def register_commands(app: "typer.Typer") -> None:
-    """Add the command `reliable-channel bot log`."""
+    """Add the command `reliable-channel bot log` to the program."""
     import typer
 
     from reliable_channel.spi import lazy_command

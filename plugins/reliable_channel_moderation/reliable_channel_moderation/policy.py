@@ -78,4 +78,7 @@ class Policy:
     def __post_init__(self) -> None:
         check(self)
         if not self.mute_at <= self.kick_at <= self.ban_at:
-            raise ValueError("`mute_at`, `kick_at` and `ban_at` must not decrease")
+            raise ValueError(
+                "`mute_at`, `kick_at` and `ban_at` must not decrease "
+                f"(got {self.mute_at}, {self.kick_at} and {self.ban_at})"
+            )

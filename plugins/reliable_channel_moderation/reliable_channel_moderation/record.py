@@ -86,7 +86,7 @@ class Record:
         points: int,
         is_reported: bool,
     ) -> Case:
-        """Add a case. Return it with the consequence of the user's points."""
+        """Add a case, and return it with the consequence of the user's points."""
         number, standing = self.last + 1, self._standing(user)
         is_old = at_ms - standing.get("at_ms", 0) > self._policy.forget_s * 1000
         sum_points = points + (0 if is_old else standing.get("points", 0))

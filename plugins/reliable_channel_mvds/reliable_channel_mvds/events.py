@@ -88,7 +88,7 @@ class LimitReached:
     """Something was left out or forgotten because memory is limited."""
 
     limit: str
-    """The field of `Limits`."""
+    """The reached field of `Limits`."""
     message_id: MessageId
     peer_id: PeerId | None = None
 

@@ -24,7 +24,7 @@ MESSAGES: Final = Table(
         ("unknown_fields", "BLOB"),
     ),
 )
-"""Where the group is missing, only the id is known. The number shows which message is older."""
+"""If the group is missing, only the id is known. The number shows which message is older."""
 
 
 class HeldMessages:

@@ -135,8 +135,8 @@ class MvdsNode:
         the options.
 
         With `broadcast` the owner sends the message itself, once to all peers, where the transport
-        can do so. The node then only repeats it to the peers that do not acknowledge it, and there
-        need not be any peers yet.
+        can do so. The node then only repeats it to the peers that do not acknowledge it. The group
+        need not have any peers yet.
 
         Raises: UnknownGroup: the group has no peers. BodyTooLong: the message would not fit a
         payload. TooManyRepeats: the group was given this body about once a second for the next
@@ -200,7 +200,7 @@ class MvdsNode:
 
     def peer_is_back(self, peer_id: PeerId, now_ms: int) -> None:
         """Note that a peer can be reached again. The messages that wait for it are sent soon,
-        spread over the first interval, as if they had not been sent before."""
+        spread over the first interval."""
         state = self._state
         state.advance(now_ms)
         for record in [record for record in state.records if record.peer_id == peer_id]:

@@ -15,7 +15,7 @@ MIN_PAYLOAD_BYTES: Final = 1_024
 
 
 class Mode(Enum):
-    """How messages reach a peer."""
+    """The ways in which messages reach a peer."""
 
     BATCH = "batch"
     """Send the message at once, and again until it is acknowledged. This mode needs fewer round
@@ -47,7 +47,7 @@ class Limits:
         Doc("""The messages that are held whole, to be sent to others. Messages that no peer waits
         for make room. Where peers wait for all of them, a new message is refused. Messages of
         others are passed on only while peers wait for less than half of this limit and of
-        `message_bytes`, so that there is room for own messages."""),
+        `message_bytes`. So there is room for own messages."""),
     ] = 10_000
     message_bytes: Annotated[
         int, Bound(1), Doc("The same limit in bytes of bodies and unknown fields.")
@@ -56,7 +56,7 @@ class Limits:
         int,
         Bound(1),
         Doc("""The ids of forgotten messages that are kept to recognize duplicates. The oldest makes
-        room; if its message arrived again, it would count as new."""),
+        room. If its message arrived again, it would count as new."""),
     ] = 100_000
     records_per_peer: Annotated[
         int,
@@ -98,8 +98,8 @@ class NodeOptions:
     mode: Mode = Mode.BATCH
     """The mode of own messages that do not name one."""
     relay: Mode | None = Mode.INTERACTIVE
-    """How received messages are sent to the other peers of the group. None means not at all. The
-    reference offers them in either mode, because most peers will have them."""
+    """The way in which received messages are sent to the other peers of the group. None means not
+    at all. The reference offers them in either mode, because most peers will have them."""
     relay_delay: Annotated[
         int,
         Bound(0),
@@ -129,8 +129,8 @@ class NodeOptions:
     jitter: Annotated[
         float,
         SHARE,
-        Doc("""The greatest part of an interval that is added to it at random, so that messages that
-        were lost together are not repeated together for ever."""),
+        Doc("""The greatest part of an interval that is added to it at random. So messages that were
+        lost together are not repeated together for ever."""),
     ] = 0.25
     max_send_count: Annotated[
         int | None,

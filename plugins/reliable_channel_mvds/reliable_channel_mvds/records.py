@@ -1,5 +1,5 @@
-"""The `state` of the specification: one record for each message and peer, with the number of times
-it was sent and the epoch of the next time.
+"""The `state` of the specification: one record for each message and peer. It has the number of
+times that the message was sent, and the epoch of the next time.
 
 A peer has at most one record for a message. The message is offered, sent, or requested.
 """
@@ -27,7 +27,7 @@ RECORDS: Final = Table(
 
 
 class RecordType(IntEnum):
-    """The kind of a record, numbered as in the reference. There is none for acks, which are not
+    """The kind of a record, numbered as in the reference. Acks have no record, because they are not
     retransmitted."""
 
     OFFER = 0
@@ -55,7 +55,7 @@ class Record:
 
 
 class Records:
-    """All records, by message and peer, and by the epoch at which they are due."""
+    """The table of all records, by message and peer, and by the epoch at which they are due."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -101,7 +101,7 @@ class Records:
         self.plan(record, record.send_epoch)
 
     def remove(self, peer_id: PeerId, message_id: MessageId) -> Record | None:
-        """Remove a record and return it, or return None if there is none."""
+        """Remove a record and return it, or return None if it does not exist."""
         records = self._by_message.get(message_id, {})
         if (record := records.pop(peer_id, None)) is None:
             return None

@@ -1,5 +1,4 @@
-"""At most one payload to each peer in an epoch, with everything that is due, as far as there is
-room."""
+"""At most one payload to each peer in an epoch, with everything that is due and fits."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -51,8 +50,8 @@ class Sender:
         return min((epoch for epoch in epochs if epoch is not None), default=None)
 
     def send_due(self) -> None:
-        """Make the payloads that are due. Messages that come up later in an epoch are for the next
-        one, so that each peer gets one payload in an epoch."""
+        """Make the payloads that are due. Messages that come up later in an epoch wait for the next
+        one, so that each peer gets one payload."""
         state = self._state
         if (due := self.next_epoch()) is None or due > state.epoch:
             return

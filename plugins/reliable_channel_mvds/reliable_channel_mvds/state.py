@@ -62,7 +62,7 @@ class NodeState:
         """When acks, or records that had no room in the last payload, are to go out."""
 
     def advance(self, now_ms: int) -> None:
-        """Note the time."""
+        """Note the present time of the owner."""
         self.epoch = max(self.epoch, now_ms // self.options.epoch_ms)
 
     def in_next_payload(self) -> None:
@@ -105,8 +105,8 @@ class NodeState:
             self.held.idle(record.message_id)
 
     def peer_has(self, peer_id: PeerId, message_id: MessageId) -> None:
-        """Note that a peer said or showed that it holds a message, so that the message is not sent
-        to it any more."""
+        """Note that a peer said or showed that it holds a message. The message is then not sent to
+        it any more."""
         record = self.records.get(peer_id, message_id)
         if record is None or not record.gives:
             return

@@ -55,7 +55,7 @@ class Naming:
         return name.append(number_component(VERSION, 0))  # SvsALO: objects never change
 
     def parse_publication(self, name: Name) -> PublicationName | None:
-        """Return the publication that a name belongs to, or None if there is none in this group."""
+        """Return the publication that a name belongs to, or None if it is not in this group."""
         group, components = self.group.components, name.components
         if self.scheme == "svs-alo":
             if not components or component_number(components[-1], VERSION) != 0:

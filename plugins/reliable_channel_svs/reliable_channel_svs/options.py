@@ -23,15 +23,15 @@ class Behaviour:
     ] = False
     missing_names_may_be_recent: Annotated[
         bool,
-        Doc("""A node that is missing in an outdated vector counts as 0 in it, so that the rule for
-        just updated nodes holds for it too. In ndnd it never does."""),
+        Doc("""A node that is missing in an outdated vector counts as 0 in it. So the rule for just
+        updated nodes holds for it too. In ndnd it never does."""),
     ] = True
     own_future: Annotated[
         Literal["rebootstrap", "adopt"],
-        Doc("""What to do when other members claim more publications of this node than it made. It
-        can number the next publication under a new bootstrap time. Or it can go on above the
-        claimed number, as ndnd, NDNts and ndn-svs do, which lets anybody use up its numbers. A node
-        whose bootstrap times reach half of `limits.bootstrap_times` goes on likewise."""),
+        Doc("""The reaction to other members that claim more publications of this node than it made.
+        `rebootstrap` numbers the next publication under a new bootstrap time. `adopt` goes on above
+        the claimed number, as in ndnd, NDNts and ndn-svs. That lets anybody use up the numbers. A
+        node whose bootstrap times reach half of `limits.bootstrap_times` goes on likewise."""),
     ] = "rebootstrap"
 
     def __post_init__(self) -> None:
@@ -72,13 +72,23 @@ class Limits:
 class SvsOptions:
     """Settings that should be equal for all members of a group."""
 
-    periodic_timeout_ms: Annotated[int, Bound(1), Doc("The PeriodicTimeout of §4.1.")] = 30_000
+    periodic_timeout_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("""The value PeriodicTimeout of
+    §4.1."""),
+    ] = 30_000
     periodic_jitter: Annotated[
         float,
         SHARE_BELOW_1,
         Doc("The share of the timeout by which each draw may be shorter or longer, uniformly."),
     ] = 0.1
-    suppression_period_ms: Annotated[int, Bound(1), Doc("The SuppressionPeriod of §4.1.")] = 200
+    suppression_period_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("""The value SuppressionPeriod of
+    §4.1."""),
+    ] = 200
     decay_factor: Annotated[
         float,
         POSITIVE,

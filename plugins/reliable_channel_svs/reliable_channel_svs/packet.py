@@ -32,7 +32,7 @@ SIGNATURE_INFO: Final = 0x16
 SIGNATURE_VALUE: Final = 0x17
 
 BLOB: Final = 0
-"""The ContentType of content."""
+"""The element ContentType for content."""
 GONE: Final = 3
 """ContentType Nack of the application: the producer says that there is no such content."""
 
@@ -52,7 +52,7 @@ class Interest:
     can_be_prefix: bool = False
     must_be_fresh: bool = False
     parameters: bytes | None = None
-    """The value of ApplicationParameters."""
+    """The value of the ApplicationParameters."""
 
     def encode(self) -> bytes:
         """Return the TLV of the Interest. The digest of the parameters is appended to the name."""

@@ -1,9 +1,10 @@
 """The state machine of one node in one group: State Vector Sync, version 3.
 
 It does no I/O. The owner calls `publish`, `receive` and, when `next_deadline_ms()` has come,
-`on_deadline`, each with the time. Then the owner writes the result of `changes()`, sends the result
-of `outgoing()`, and gives the result of `events()` to the application. Nothing else changes the
-state. No method reads a clock, waits, or draws a random number other than from `random`.
+`on_deadline`, each with the time. Then the owner writes the result of `changes()` and sends the
+result of `outgoing()`. Last, it gives the result of `events()` to the application. Nothing else
+changes the state. No method reads a clock, waits, or draws a random number other than from
+`random`.
 
 Paragraph numbers in comments are those of the specification (2025-01-04).
 """
@@ -60,7 +61,7 @@ class Changes:
 
 
 class SvsProtocol:
-    """One node of one group.
+    """A node of one group.
 
     After a restart give the earlier `bootstrap_time` and `vector`. Without a bootstrap time the
     node takes `now_ms`, as a node must that lost its own (§3, Bootstrap Time).

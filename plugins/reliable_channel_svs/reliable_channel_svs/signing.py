@@ -36,7 +36,7 @@ class Signature:
 
 
 class Signer(Protocol):
-    """Makes signatures."""
+    """Makes the signatures of packets."""
 
     signature_type: int
     key_name: Name | None
@@ -64,7 +64,7 @@ class DigestSigner:
     key_name: Name | None = None
 
     def sign(self, covered: bytes) -> bytes:
-        """Return the SHA-256."""
+        """Return the SHA-256 of the bytes."""
         return sha256(covered).digest()
 
 
@@ -79,7 +79,7 @@ class HmacSigner:
         self.key_name = key_name
 
     def sign(self, covered: bytes) -> bytes:
-        """Return the HMAC."""
+        """Return the HMAC of the bytes."""
         return hmac.digest(self._key, covered, "sha256")
 
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
@@ -116,7 +116,7 @@ class AnyTrust:
     """Accepts every packet without a look at its signature, as ndnd does without a trust schema."""
 
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
-        """Accept the packet."""
+        """Accept the packet without a check."""
 
 
 class DigestTrust:

@@ -8,7 +8,7 @@ order, as many in a part as fit. 3. An entry that is longer than a part is divid
 times.
 
 A receiver that follows the specification needs no extra code. The first part puts it in Suppression
-State, the others are merged into its `MergedStateVector`, and when the timer ends the merge is
+State, and the others are merged into its `MergedStateVector`. When the timer ends, the merge is
 complete and there is no answer. A receiver that answers the first part costs one extra packet.
 """
 

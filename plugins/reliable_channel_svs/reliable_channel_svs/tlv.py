@@ -1,8 +1,8 @@
 """NDN's type-length-value encoding, as strict as the packet specification.
 
 Types and lengths are variable-size numbers in their shortest form. A `NonNegativeInteger` has 1, 2,
-4 or 8 bytes. An element of an unknown type is skipped if its type is even and at least 32, and
-refused otherwise ("critical").
+4 or 8 bytes. An element of an unknown type is skipped if its type is even and at least 32.
+Otherwise it is refused ("critical").
 """
 
 from collections.abc import Collection, Iterator

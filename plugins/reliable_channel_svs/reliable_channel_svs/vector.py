@@ -68,7 +68,7 @@ class StateVector:
         return self._entries.get(name, _NONE)
 
     def add_name(self, name: Name) -> None:
-        """Add the name, without a number if there is none."""
+        """Add the name, if necessary without a number."""
         self._entries.setdefault(name, {})
 
     def raise_to(self, name: Name, boot: int, seq: int) -> bool:

@@ -91,8 +91,8 @@ def watch(
     From journals it shows the events that their participants append. Live it listens with --sniff,
     or joins as one more participant with --sender-id. Payloads are never shown.
 
-    It prints the page's address, then a line a minute with the number of participants, messages and
-    losses, and the participants that miss messages.
+    It prints the page's address. Then it prints a line a minute with the number of participants,
+    messages and losses. The line also names the participants that miss messages.
     """
     flags = {
         "node": node,
@@ -160,7 +160,7 @@ def _options(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
-            raise ValueError(f"`-o {text}` must be of the form NAME=VALUE")
+            raise ValueError(f"`-o` must have the form NAME=VALUE (got {text})")
         name = name.strip().replace("-", "_")
         check_channel_name(name, "-o")
         found[name] = from_text(name, value, f"-o {name}")

@@ -33,7 +33,7 @@ PLAUSIBLE_MS: Final = 60_000
 
 @dataclass(slots=True)
 class Reception:
-    """One message at one participant."""
+    """A message at one participant."""
 
     arrived_ms: int | None = None
     source: str = ""

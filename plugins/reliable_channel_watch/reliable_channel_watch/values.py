@@ -54,7 +54,7 @@ class Message:
     children: list[int] = field(default_factory=list)
     dispatches: list[Dispatch] = field(default_factory=list)
     holders: int = 0
-    """One bit for each lane."""
+    """A bit for each lane."""
     count: int = 0
     """The number of bits that are set."""
     reached: "array[int]" = field(default_factory=lambda: array("q"))
@@ -114,7 +114,7 @@ class Gap:
 
 
 class Lamp(Enum):
-    """One of a node's three services."""
+    """A service of a node. There are three."""
 
     SEND = "send"
     RECEIVE = "receive"

@@ -32,7 +32,7 @@ PROMPTS_EVERY_MS: Final = 3_000
 STRANGER_SHARE: Final = 2
 """Factor for the wait after an own sync, so that another participant is next."""
 PATIENCE: Final = 10
-"""Requests of others in a row that delay a sync."""
+"""Number of requests by others in a row that delay a sync."""
 
 
 class AdaptiveSyncTimer(SyncTimer):

@@ -177,7 +177,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         value |= (data[at] & 0x7F) << shift
         if data[at] < 0x80:
             return value, at + 1
-    raise IndexError("a number of more than 10 bytes")
+    raise IndexError("a number has more than 10 bytes")
 
 
 def _written(number: int) -> bytes:

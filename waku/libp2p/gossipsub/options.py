@@ -50,7 +50,7 @@ class GossipOptions:
     ids_per_heartbeat: int = 5_000
     """Ids of a peer's IHAVE that are read, and ids of its IWANT."""
     have_per_heartbeat: int = 10
-    """IHAVE of a peer that are read."""
+    """Number of IHAVE messages that are read from one peer."""
     entries_per_heartbeat: int = 1_000
     """Subscriptions, IHAVE, IWANT, GRAFT and PRUNE that a peer may send, plus messages of topics
     without a subscription. Each further hundred is a fault. Honest peers send about ten for each

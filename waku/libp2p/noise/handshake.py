@@ -127,5 +127,5 @@ class HandshakeState:
         try:
             secret = self._own[own].exchange(self._remote[remote])
         except ValueError:  # OpenSSL refuses points of low order, whose secret is zero
-            raise HandshakeFailed("a noise key of low order") from None
+            raise HandshakeFailed("the noise key has a low order") from None
         self._symmetric.mix_key(secret)

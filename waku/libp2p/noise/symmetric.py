@@ -44,7 +44,7 @@ class CipherState:
         try:
             return self._cipher.decrypt(nonce, ciphertext, associated_data)
         except InvalidTag:
-            raise PeerViolation("a noise message that fails authentication") from None
+            raise PeerViolation("a noise message fails authentication") from None
 
     def _next_nonce(self) -> bytes:
         if self._counter == _MAX_NONCE:

@@ -1,7 +1,7 @@
 """The work of logos-delivery around nim-sds, as far as a participant needs it.
 
 The library orders, acknowledges and detects missing messages. It publishes nothing, sends nothing
-again and asks no Store; this module does so. A message is delivered when the library says
+again and asks no Store. This module does all three. A message is delivered when the library says
 `message_ready`, and in that order.
 """
 

@@ -65,7 +65,7 @@ class Parameters:
     """Options of the core that are drawn, as it declares them. All others have their defaults.
 
     Raises:
-        ValueError: a value that is not allowed; the text names it and what is.
+        ValueError: a value is not allowed. The text names it and the allowed values.
     """
 
     bloom_capacity: Annotated[int, Like(BloomParameters, "capacity")] = 1_000

@@ -64,19 +64,19 @@ class GroupRun(Run):
     participants: Annotated[int, Bound(2), Unit("participants")] = 10
     messages: Annotated[int, Bound(1), Unit("messages")] = 50
     pause_ms: Annotated[
-        int, Bound(1), Doc("From one message to the next, in the mean; the writer is drawn.")
+        int, Bound(1), Doc("The mean time from one message to the next. The writer is drawn.")
     ] = 5_000
     loss: Annotated[
         float,
         SHARE_BELOW_1,
-        Doc("""Of each copy, on its way to each participant; Store hears everything. In a
-        relay, of each hop."""),
+        Doc("""The share of copies that are lost on their way to each participant. Store hears
+        everything. In a relay it is the loss of each hop."""),
     ] = 0.0
     latency_ms: Annotated[
         int,
         Bound(1),
-        Doc("""The longest; each copy takes from a tenth of it up to this, drawn uniformly. In
-        a relay, each hop."""),
+        Doc("""The longest latency. Each copy takes from a tenth of it up to this, drawn uniformly.
+        In a relay it is the latency of each hop."""),
     ] = 300
     topology: Annotated[
         Literal["broadcast", "relay", "islands"],
@@ -87,10 +87,15 @@ class GroupRun(Run):
     drain_ms: Annotated[
         int,
         Bound(1),
-        Doc("""How long it goes on after the last message, unless all participants have all
-        messages before."""),
+        Doc("""The time for which the run goes on after the last message, unless all participants
+        have all messages before."""),
     ] = 900_000
-    idle_ms: Annotated[int, Bound(0), Doc("How long it goes on then, in silence.")] = 0
+    idle_ms: Annotated[
+        int,
+        Bound(0),
+        Doc("""The time for which the run then goes on in
+    silence."""),
+    ] = 0
 
     def __post_init__(self) -> None:
         Run.__post_init__(self)

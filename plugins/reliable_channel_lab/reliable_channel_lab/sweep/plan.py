@@ -61,7 +61,7 @@ def read_plan(path: Path) -> Plan:
     """Read a sweep file from disk.
 
     Raises:
-        ValueError: it is none; the text says where and what is allowed.
+        ValueError: it is no sweep file. The text names the place and the allowed values.
         OSError: it cannot be read.
     """
     try:

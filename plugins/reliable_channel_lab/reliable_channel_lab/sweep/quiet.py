@@ -34,23 +34,28 @@ class QuietRun(Run):
     participants: Annotated[int, Bound(2), Unit("participants")] = 10
     sync_schedule: Annotated[
         Literal["suppressed", "js-waku", "svs", "auto"],
-        Doc("`svs` needs the plugin reliable-channel-svs; `auto` is a channel that tunes itself."),
+        Doc("`svs` needs the plugin reliable-channel-svs. `auto` is a channel that tunes itself."),
     ] = "suppressed"
-    sync_min_interval_ms: Annotated[int, Bound(1), Doc("With `svs`: PeriodicTimeout.")] = 30_000
+    sync_min_interval_ms: Annotated[
+        int,
+        Bound(1),
+        Doc("""With `svs` it is the
+    PeriodicTimeout."""),
+    ] = 30_000
     loss: Annotated[
-        float, SHARE_BELOW_1, Doc("Of each copy of a message, and of each of a sync message.")
+        float, SHARE_BELOW_1, Doc("The share of lost copies, of a message and of a sync message.")
     ] = 0.1
     latency_ms: Annotated[
         int,
         Bound(1),
-        Doc("The longest; each copy takes from a tenth of it up to this, drawn uniformly."),
+        Doc("The longest latency. Each copy takes from a tenth of it up to this, drawn uniformly."),
     ] = 200
-    rounds: Annotated[int, Bound(1), Unit("rounds"), Doc("Messages, one a round.")] = 5
+    rounds: Annotated[int, Bound(1), Unit("rounds"), Doc("The messages, one in each round.")] = 5
     round_ms: Annotated[int, Bound(1)] = 120_000
     warm_up_ms: Annotated[
         int,
         Bound(2),
-        Doc("Before the first of them; long enough for the schedule to come into its stride."),
+        Doc("The time before the first message, long enough for the schedule to settle."),
     ] = 60_000
 
     def measure(self) -> dict[str, Value]:

@@ -40,7 +40,7 @@ OPTIONS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(ABC):
-    """One simulation with one seed. Its fields are its settings.
+    """A simulation with one seed. Its fields are its settings.
 
     Raises:
         ValueError: a setting that is not allowed; the text begins with its name.

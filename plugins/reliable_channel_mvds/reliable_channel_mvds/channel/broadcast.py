@@ -12,7 +12,7 @@ from .wire import Envelope
 
 
 class Broadcast:
-    """Puts payloads into envelopes."""
+    """Puts payloads into envelopes for the transport."""
 
     def __init__(self, context: CoreContext) -> None:
         self.outgoing: deque[Outgoing] = deque()

@@ -90,7 +90,7 @@ class Delivery:
     def rejected(
         self, reason: RejectionReason, detail: str, sender_id: str = "", message_id: str = ""
     ) -> Arrival:
-        """Report a refusal."""
+        """Report a refusal to the application."""
         self.counters.rejected += 1
         self.events.append(MessageRejected(reason, detail, message_id, sender_id))
         return Arrival(Outcome.REJECTED, message_id, reason=reason)

@@ -118,7 +118,7 @@ class Groups:
         events = [read_event(update.chat_id, data) for data in update.events]
         latest_ms = self._now_ms() + MAX_CLOCK_AHEAD_MS
         if any(event.clock > latest_ms for event in events):
-            raise BadGroup("an event of the future")
+            raise BadGroup("the event is from the future")
         if before is None:
             return Group.of(update.chat_id, events)
         known = {event.data for event in before.events}

@@ -136,7 +136,7 @@ class LoopGuard:
         self._exchanges: Recent[Pair, _Exchange] = Recent(remembered)
 
     def heard(self, pair: Pair, now_ms: int) -> bool:
-        """Note another user's message. Return True if it completes a loop."""
+        """Note another user's message. Return True if the message completes a loop."""
         exchange = self._exchange(pair)
         is_answered = exchange.is_answered
         last_ms = exchange.answered_ms if is_answered else exchange.heard_ms

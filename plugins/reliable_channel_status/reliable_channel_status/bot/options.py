@@ -44,7 +44,7 @@ class BotOptions:
     """Options of a bot.
 
     Raises:
-        ValueError: a value that is not allowed; the text names it and what is.
+        ValueError: a value is not allowed. The text names it and the allowed values.
     """
 
     prefix: str = "!"

@@ -24,8 +24,8 @@ class HistoryOptions:
         int,
         Bound(1),
         Unit("messages"),
-        Doc("""Messages that are kept; the oldest are dropped first. Four times as many changes
-        and reactions, and as many membership changes, authors and floods."""),
+        Doc("""The messages that are kept. The oldest are dropped first. The limit is four times as
+        high for changes and reactions, and equal for membership changes, authors and floods."""),
     ] = 1_000_000
 
     def __post_init__(self) -> None:

@@ -51,13 +51,14 @@ class ConversationLimits:
         int,
         Bound(1),
         Unit("messages"),
-        Doc("Messages that are not here, and which edits, deletions or pins wait for."),
+        Doc("The messages that are not here, and for which edits, deletions or pins wait."),
     ] = 1_000
     waiting_for_one: Annotated[
         int,
         Bound(1),
         Unit("messages"),
-        Doc("Of those for one message; of each kind the last word of each author."),
+        Doc("""The edits, deletions and pins that wait for one message. Of each kind the last one of
+        each author is kept."""),
     ] = 16
     reactions: Annotated[int, Bound(1), Unit("reactions")] = 20_000
     fingerprints: Annotated[

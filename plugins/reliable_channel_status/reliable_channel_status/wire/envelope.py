@@ -80,7 +80,7 @@ def open_symmetric(sealed: bytes, key: SymmetricKey) -> Opened:
     try:
         plain = AESGCM(key.reveal()).decrypt(sealed[-IV_BYTES:], sealed[:-IV_BYTES], None)
     except InvalidTag:
-        raise NotForThisKey("AES-GCM: another key, or changed bytes") from None
+        raise NotForThisKey("AES-GCM: the key is wrong, or bytes were changed") from None
     return unpack(plain)
 
 
@@ -108,7 +108,7 @@ def open_ecies(sealed: bytes, key: PrivateKey) -> Opened:
     """
     plain = ecies.decrypt(sealed, key)
     if plain is None:
-        raise NotForThisKey("ECIES: another key, or changed bytes")
+        raise NotForThisKey("ECIES: the key is wrong, or bytes were changed")
     return unpack(plain)
 
 

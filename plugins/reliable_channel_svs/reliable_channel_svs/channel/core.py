@@ -1,9 +1,9 @@
 """A participant of a channel whose sync protocol is State Vector Sync.
 
-Messages are publications and are broadcast at once. The state vector is the digest: a member that
-learns of a missing message from it asks for the message by name, and any member that has the
-message answers. The messages of one sender are delivered in order, each of them once. The log is
-ordered by Lamport timestamp and id, so it is equal for all members with the same messages.
+Messages are publications and are broadcast at once. The state vector is the digest. A member that
+learns of a missing message from it asks for the message by name. Any member that has the message
+answers. The messages of one sender are delivered in order, each of them once. The log is ordered by
+Lamport timestamp and id, so it is equal for all members with the same messages.
 """
 
 from collections.abc import Collection, Sequence

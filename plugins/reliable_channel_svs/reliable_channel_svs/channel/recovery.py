@@ -1,6 +1,6 @@
 """Requests for missing messages and answers to requests, without a crowd of either.
 
-All members hear everything. So nobody repeats a request that another participant has made, or an
+All members hear everything. So no member repeats a request that another participant has made, or an
 answer that another participant has given.
 """
 
@@ -22,10 +22,9 @@ ASK_AGAIN_MAX_MS: Final = 60_000
 ANSWER_WITHIN_MS: Final = 1_000
 """Members other than the sender answer within this time."""
 REST_MS: Final = 1_000
-"""A message is not sent again for this long after an answer, whether it was an own one or another
-member's."""
+"""A message is not sent again for this long after an answer, by this member or another one."""
 ANSWERS: Final = 1_000
-"""The answers that may be planned at a time. Further requests are dropped; their senders ask
+"""The answers that may be planned at a time. Further requests are dropped, and their senders ask
 again."""
 MISSING_MESSAGES: Final = 20_000
 """The missing messages that are looked for at a time."""

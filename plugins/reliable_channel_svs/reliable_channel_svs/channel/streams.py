@@ -35,7 +35,7 @@ class Stream:
     key: Key
     known: int = 0
     settled: int = 0
-    """All messages up to this number were delivered, given up, or not wanted."""
+    """The number up to which all messages were delivered, given up, or not wanted."""
     parked: dict[int, Message] = field(default_factory=dict)
     """Messages that have arrived and wait for earlier ones."""
     lost_in_a_row: int = 0
@@ -48,7 +48,7 @@ class Stream:
 
 
 class Streams:
-    """All streams of a channel."""
+    """The streams of a channel."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder

@@ -119,4 +119,4 @@ class Face:
 
 
 NACK_REASONS: Final = {0: "no reason given", 50: "congestion", 100: "duplicate", 150: "no route"}
-"""The NackReason of NDNLPv2."""
+"""The element NackReason of NDNLPv2."""

@@ -55,5 +55,5 @@ def unwrap(wire: bytes) -> LinkPacket:
         elif type_ == FRAGMENT_COUNT and decode_integer(value) != 1:
             raise TlvError("a piece of a packet; links to local forwarders do not divide packets")
     if packet is None:
-        raise TlvError("a link packet without a packet in it")
+        raise TlvError("the link packet contains no packet")
     return LinkPacket(packet, token, reason)

@@ -44,8 +44,8 @@ def register_route(prefix: Name, nonce: bytes, now_ms: int) -> Command:
 
 
 def set_multicast(prefix: Name, nonce: bytes, now_ms: int) -> Command:
-    """Return the command that sends Interests below a prefix to all nodes that registered it,
-    rather than to one of them."""
+    """Return the command that sends Interests below a prefix to all nodes that registered it. By
+    default one of them gets an Interest."""
     parameters = encode(CONTROL_PARAMETERS, prefix.encode(), encode(STRATEGY, MULTICAST.encode()))
     return _command("strategy-choice", "set", parameters, nonce, now_ms)
 

@@ -42,8 +42,8 @@ class SvsNode:
     """Takes part in a group through a forwarder (`unix:///run/nfd/nfd.sock`, `tcp://…`, `udp://…`).
 
     It is an async context manager. Publications of others arrive with `events()`. The node waits
-    for a forwarder that is away. Own publications are kept in memory: a node that starts again
-    takes a new bootstrap time, and the publications that nobody fetched before are gone.
+    for a forwarder that is away. Own publications are kept in memory. A node that starts again
+    takes a new bootstrap time, and earlier publications that were not fetched are gone.
 
     Raises: InvalidName: the group or the name is no name, or is too long. ValueError: the
     forwarder's address is invalid.

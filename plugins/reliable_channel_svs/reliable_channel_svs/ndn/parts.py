@@ -1,7 +1,7 @@
 """Messages longer than a publication: they are cut into several publications and joined again.
 
-A part is one byte, which says whether the part begins a message and whether it ends one, followed
-by bytes of the message. The parts of a message are consecutive publications of one node and
+A part is one byte and some bytes of the message. The byte says whether the part begins a message
+and whether it ends one. The parts of a message are consecutive publications of one node and
 bootstrap time.
 """
 

@@ -31,7 +31,7 @@ class PublicationStore:
 
     @property
     def content_limit_bytes(self) -> int:
-        """The longest publication."""
+        """The longest publication that is kept."""
         segments = self._options.segments if self._naming.scheme == "svs-alo" else 1
         return segments * self._piece_bytes
 
@@ -53,7 +53,7 @@ class PublicationStore:
         return evicted
 
     def forget(self, publication: Publication) -> None:
-        """Stop keeping a publication."""
+        """Stop keeping a publication of this node."""
         names = self._publications.pop(publication, ())
         self._size_bytes -= sum(len(self._packets.pop(name)) for name in names)
 

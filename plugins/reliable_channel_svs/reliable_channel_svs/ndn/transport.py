@@ -52,7 +52,7 @@ EPHEMERAL_S: Final = 60.0
 
 
 class NdnTransport(BaseTransport):
-    """One content topic as a group on NDN. A sender is a node of the group.
+    """A content topic as a group on NDN. A sender is a node of the group.
 
     Raises: ValueError: the URL does not have the form in `url.py`.
     """

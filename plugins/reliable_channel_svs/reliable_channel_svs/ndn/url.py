@@ -23,7 +23,7 @@ ALLOWED: Final = (
 @dataclass(frozen=True, slots=True)
 class GroupUrl:
     forwarder: str
-    """`tcp://…`, `udp://…` or `unix://…`."""
+    """The forwarder: `tcp://…`, `udp://…` or `unix://…`."""
     prefix: Name
     """The prefix of the content topic in the group's name."""
     node_prefix: Name
@@ -96,7 +96,7 @@ class GroupUrl:
 
 def _one_of(value: str, *allowed: str) -> str:
     if value not in allowed:
-        raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
+        raise ValueError(f"the value must be one of {', '.join(allowed)} (got {value!r})")
     return value
 
 

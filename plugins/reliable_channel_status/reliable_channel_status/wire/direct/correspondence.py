@@ -165,7 +165,7 @@ class Correspondence:
             return Refused(RefusalReason.BAD_CIPHERTEXT, str(error)[:150], sender)
         plain = decrypt_dh(encrypted.payload, ephemeral, self._key)
         if plain is None:
-            detail = "AES-GCM: another key, or changed bytes"
+            detail = "AES-GCM: the key is wrong, or bytes were changed"
             return Refused(RefusalReason.BAD_CIPHERTEXT, detail, sender)
         return plain
 
