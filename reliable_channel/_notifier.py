@@ -1,4 +1,4 @@
-"""Wakes tasks that wait at the moment; costs next to nothing where none does."""
+"""Wakes the tasks that wait at the moment. It costs next to nothing if no task waits."""
 
 import asyncio
 from typing import Final
@@ -52,7 +52,7 @@ class Notifier:
 
 
 def asyncio_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop of the current task; None where that is one of trio."""
+    """Return the event loop of the current task, or None under trio."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

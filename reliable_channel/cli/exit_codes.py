@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     USAGE = 2, "wrong usage: an unknown flag, a value outside its limits, an unusable message"
     NO_NODE = 3, "no node: it does not answer, or took no message in time"
     UNUSABLE = 4, "something on this machine cannot be used: state, file, port, key, plugin"
-    UNKNOWN = 5, "no answer: whether all promises are kept is not known, or nothing was measured"
+    UNKNOWN = 5, "unknown: the promises could not be judged, or nothing was measured"
     DEFECT = 70, "a defect of this program; the traceback says where"
     INTERRUPTED = 130, "interrupted (Ctrl-C)"
     CUT_OFF = 141, "standard output was closed, as by `head`"

@@ -19,7 +19,8 @@ from .lazy_command import lazy_command
 from .plugin_commands import add_commands_of_plugins
 
 COMMANDS: Final = {
-    "demo": "Watch five processes agree on one log though the network loses 30 % and cuts one off.",
+    "demo": "Start five processes that agree on one log, although the network loses 30 % and one is "
+    "cut off.",
     "node": "Run a small Waku node: the REST API of nwaku, a message store, and with --listen and "
     "--relay-peer a node among libp2p peers.",
     "chat": "Chat in a terminal. Each line that you type is sent. A tick means that a peer "
@@ -28,13 +29,13 @@ COMMANDS: Final = {
     "listen": "Print the messages of a channel in causal order as they are delivered, one a line.",
     "peer": "Take part in a channel: commands are JSON lines on standard input, events on standard "
     "output.",
-    "doctor": "Find out what is wrong with a set-up, and what to do.",
+    "doctor": "Find the problems of a set-up, and how to solve them.",
     "plugins": "List the plugins: their distributions, and the schemes and names that they "
     "register.",
 }
 """Built-in commands, each in the module of its name, with the text of its help."""
 STATE_COMMANDS: Final = {
-    "list": "List state files: the channel, the participant, and what is in it.",
+    "list": "List state files, each with its channel, participant and contents.",
     "check": "Read every row of a file and print any damage. The exit status is then 1.",
     "export": "Print the messages of a file as JSON lines, in the order of the log.",
     "prune": "Evict old messages and give the space back. Peers and Store still have them.",

@@ -9,10 +9,11 @@ if TYPE_CHECKING:
 
 
 COMMANDS: Final = {
-    "journals": "Print whether a channel kept its promises, from journals of its participants.",
-    "ingest": "Keep what closed journals say as Parquet files, and judge them with the open ones.",
-    "store": "Print what a Store alone shows of a channel, without anybody's journal.",
-    "archive": "Keep what a Store has as files, each message once.",
+    "journals": "Check from journals whether a channel kept its promises, and print the verdict.",
+    "ingest": "Convert closed journals to Parquet files, and judge them together with the open "
+    "ones.",
+    "store": "Print facts about a channel from a Store alone, without any journal.",
+    "archive": "Archive the content of a Store as files, each message once.",
     "compare": "Compare delivery rate, latency, holes and repairs of runs, scenarios and "
     "implementations.",
 }

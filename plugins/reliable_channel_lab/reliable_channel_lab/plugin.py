@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 COMMANDS: Final = {
-    "simulate": "Run groups of real cores over a simulated network that breaks, and check "
+    "simulate": "Run groups of real cores over a faulty simulated network, and check "
     "every promise.",
     "sweep": "Run simulations for each combination of settings, options and seeds, and print "
     "their digest.",

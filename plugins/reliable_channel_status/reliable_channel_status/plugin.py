@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = {
     "key": "Make a bot's key in a file that only you may read, and print its public key.",
-    "new": "Write a bot to start from, with a test and a key, and print its public key.",
+    "new": "Write the files of a new bot, with a test and a key, and print its public key.",
     "run": "Run the bot of a file or module, and with --reload again after each change.",
-    "doctor": "Print in which communities a bot is a member: clients drop what others write.",
+    "doctor": "Print in which communities a bot is a member. Clients drop messages of others.",
 }
 """Names of the commands, with the first paragraph of their help."""
 
