@@ -1,4 +1,4 @@
-"""Wakes the tasks that wait at the moment. It costs next to nothing if no task waits."""
+"""Wakes tasks that wait at the moment. It costs almost nothing if none waits."""
 
 import asyncio
 from typing import Final
@@ -9,7 +9,7 @@ _Waiter = anyio.Event | asyncio.Future[None]
 
 
 class Notifier:
-    """A condition without memory: a notification reaches those that wait, and no later one."""
+    """A condition without memory: a notification reaches the tasks that wait, and no later one."""
 
     def __init__(self) -> None:
         self.waiting: Final[list[_Waiter]] = []
@@ -21,7 +21,7 @@ class Notifier:
             _wake(self.waiting.pop(0))
 
     def notify_one(self) -> None:
-        """Wake the one that has waited longest."""
+        """Wake the task that has waited longest."""
         while self.waiting and not _wake(self.waiting.pop(0)):
             pass
 

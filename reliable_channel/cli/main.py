@@ -19,8 +19,8 @@ from .lazy_command import lazy_command
 from .plugin_commands import add_commands_of_plugins
 
 COMMANDS: Final = {
-    "demo": "Start five processes that agree on one log, although the network loses 30 % and one is "
-    "cut off.",
+    "demo": "Start five processes that agree on one log, although the network loses 30 % and one "
+    "is cut off.",
     "node": "Run a small Waku node: the REST API of nwaku, a message store, and with --listen and "
     "--relay-peer a node among libp2p peers.",
     "chat": "Chat in a terminal. Each line that you type is sent. A tick means that a peer "
