@@ -48,6 +48,7 @@ __all__ = [
     "RepairRequested",
     "RepairSent",
     "SegmentDiscarded",
+    "SendingFellBehind",
     "SyncReceived",
     "SyncSent",
     "TopicHealth",
@@ -187,6 +188,21 @@ class ReaderFellBehind:
 
 
 @dataclass(frozen=True, slots=True)
+class SendingFellBehind:
+    """The application sent more than the transport took, for a minute.
+
+    Messages wait in memory, and the next ones wait longer. Send less often, use more or faster
+    nodes, or raise the rate limit. Emitted again after each further minute.
+    """
+
+    wire_name: ClassVar[str] = "sending_fell_behind"
+    waiting: int
+    """Messages that wait to be sent."""
+    oldest_waiting_ms: int
+    """Age of the oldest one (ms)."""
+
+
+@dataclass(frozen=True, slots=True)
 class PendingEventsDropped:
     """Too many messages and reports are unconfirmed (with `state`).
 
@@ -207,6 +223,7 @@ Diagnostic = (
     | ObserverSetAside
     | ObserverSlow
     | ReaderFellBehind
+    | SendingFellBehind
     | PendingEventsDropped
     | BloomFilterIgnored
     | LogAgrees

@@ -37,6 +37,8 @@ class ChannelHealth:
     unacknowledged: int = 0
     """Own messages that no peer is known to have."""
     waiting_to_be_sent: int = 0
+    oldest_waiting_ms: int = 0
+    """Age of the oldest own message that waits to be sent (ms)."""
     events_unread: int = 0
     """Events that the slowest reader has not read yet."""
     nodes: tuple[NodeHealth, ...] = ()

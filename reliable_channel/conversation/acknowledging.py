@@ -24,12 +24,20 @@ OWN_EVENTS: Final = (SendingMessage, MessageAcknowledged, DeliveryFailed, SendFa
 class Outcome:
     """Future result of one request."""
 
+    __slots__ = ("_changed", "event", "is_closed", "is_known")
+
     def __init__(self, *, is_known: bool = False) -> None:
         self.is_known = is_known
         self.event: Result | None = None
         """None while it is not known, and where an earlier run of the program was informed."""
-        self.changed: Final = Notifier()
+        self._changed: Notifier | None = None
+        """None while nobody waits: thousands of messages may wait to be sent."""
         self.is_closed = False
+
+    def notify(self) -> None:
+        """Wake those that wait for the result."""
+        if self._changed is not None:
+            self._changed.notify()
 
     async def wait(self, within_s: float | None) -> bool:
         """Wait for the result. Return True if it is known.
@@ -39,7 +47,8 @@ class Outcome:
         """
         with anyio.move_on_after(within_s):
             while not self.is_known and not self.is_closed:
-                await self.changed.wait()
+                self._changed = self._changed or Notifier()
+                await self._changed.wait()
         if self.is_closed and not self.is_known:
             raise ChannelClosed("the channel was closed before the message was acknowledged")
         return self.is_known
@@ -63,7 +72,7 @@ class Outcomes:
             self._known[event.message_id] = outcome
             if len(self._known) > RESULTS_LIMIT:
                 self._known.popitem(last=False)
-            outcome.changed.notify()
+            outcome.notify()
 
     def of(self, message_id: str, *, is_pending: bool) -> Outcome:
         """Return the result of a request, which may have been accepted before a restart."""
@@ -78,7 +87,7 @@ class Outcomes:
         """End all waiting, because the channel was closed."""
         for outcome in self._pending.values():
             outcome.is_closed = True
-            outcome.changed.notify()
+            outcome.notify()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from .._contracts.repair_policies import RepairPolicy
 from .._contracts.state_store import Saved
-from ..diagnostics import MessageRejected, PendingEventsDropped, RejectionReason
+from ..diagnostics import MessageRejected, PendingEventsDropped, RejectionReason, SendingFellBehind
 from ..errors import OutgoingBufferFull, StateError
 from ..events import (
     AnyEvent,
@@ -33,7 +33,7 @@ from .backoff import Backoff
 from .confirmation import Confirmation
 from .logged import Logged
 from .message_traces import MessageTraces
-from .outbox import Item, Outbox
+from .outbox import Growth, Item, Outbox
 from .pending_events import PENDING_EVENTS, PendingEvents
 from .rate_limit import Budget, RateLimit, Spent, no_budget
 from .recovery import Repairs
@@ -133,6 +133,9 @@ class Engine:
         """The deadlines of the engine; the core has its own."""
         self.counters = TransportCounters()
         self.outbox = Outbox()
+        self._growth = Growth()
+        self.has_news = False
+        """True if the taken message has repair requests and no step ended since."""
         self._options = options
         self._random = random
         self._recorder = recorder
@@ -280,6 +283,10 @@ class Engine:
         if idempotency_key is not None:
             self._idempotency.add(idempotency_key, accepted)
         self._requests.accepted(request_id, message_ids)
+        if self.outbox.queued:
+            self._note_backlog(now_ms)
+        else:
+            self._growth.since_ms = None
         self._events += (SendingMessage(message_ids[0], request_id), *logged)
         return accepted, self.step(now_ms, accepted if self._can_withdraw else None)
 
@@ -413,8 +420,8 @@ class Engine:
     def take(self, now_ms: int) -> Item | None:
         """Return the next message that may be sent now, and count it in the budget.
 
-        Call `dispatched`, `failed` or `refused` afterwards. Return None if no message waits, or
-        none may be sent before `sends_at_ms`.
+        If `has_news`, end a step first. Then call `dispatched`, `failed` or `refused`. Return None
+        if no message waits, or none may be sent before `sends_at_ms`.
         """
         while self.outbox.queued and (outgoing := self.outbox.first) is not None:
             if self._is_obsolete(outgoing) or (outgoing.is_redundant and self._is_too_much(now_ms)):
@@ -426,7 +433,12 @@ class Engine:
                     self._rate_limited(self.limit.epoch_ends_at_ms(now_ms))
                     return None
                 self._spend(self.limit.spend(now_ms))
-            return self.outbox.take()
+            item = self.outbox.take()
+            if (draft := outgoing.draft) is not None:
+                data, self.has_news = draft.maker.leave(draft, now_ms)
+                kind, message_id = outgoing.kind, outgoing.message_id
+                item.outgoing = Outgoing(kind, message_id, data, outgoing.timestamp_ns)
+            return item
         return None
 
     def sends_at_ms(self, now_ms: int) -> int | None:
@@ -521,7 +533,7 @@ class Engine:
             events += self._translation.public(event, now_ms)
         if self._pending_events is not None and (dropped := self._pending_events.newly_dropped()):
             events.append(PendingEventsDropped(dropped))
-        self._events = []
+        self._events, self.has_news = [], False
         if unwritten is None:
             step = Step(None, events, core.outgoing())
         else:
@@ -531,7 +543,7 @@ class Engine:
                 step.wakes.append(Wake.WRITE)
         if step.is_due:
             for each in step.outgoing:
-                self.outbox.put(each)
+                self.outbox.put(each, now_ms)
         if self.to_decrypt:
             step.wakes.append(Wake.DECRYPT)
         if not self.queries.is_idle:
@@ -567,7 +579,7 @@ class Engine:
                 withdrawn = True
         for step in due:
             for outgoing in step.outgoing:
-                self.outbox.put(outgoing)
+                self.outbox.put(outgoing, now_ms)
         if withdrawn or any(reports):
             self._events += filter(None, reports)
             if (step := self.step(now_ms)).is_due:
@@ -586,6 +598,12 @@ class Engine:
             self.core.withdraw(message_id)
             self._message_traces.withdrawn(message_id)
         accepted.failure = _refusal(failure)
+
+    def _note_backlog(self, now_ms: int) -> None:
+        waiting = self.outbox.undispatched_count
+        if self._growth.is_lasting(waiting, now_ms):
+            oldest_ms = self.outbox.oldest_ms(now_ms)
+            self._events.append(SendingFellBehind(waiting, oldest_ms))
 
     def _is_obsolete(self, outgoing: Outgoing) -> bool:
         """Return True if it was cancelled, or is a retry of a message that was acknowledged or

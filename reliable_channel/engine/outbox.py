@@ -8,6 +8,8 @@ from typing import Final
 from ..sds.events import Outgoing, OutgoingKind
 
 _IN_TURNS: Final = tuple(kind for kind in OutgoingKind if kind is not OutgoingKind.CONTENT)
+GROWS_MS: Final = 60_000
+"""Time of growth (ms) before `SendingFellBehind`."""
 CONTROL_LIMIT: Final = 1_000
 EPHEMERAL_LIMIT: Final = 100
 """Maximum number of ephemeral messages. They carry no promise, and an old "is typing" is
@@ -32,12 +34,32 @@ class Item:
 
     number: int
     outgoing: Outgoing = field(compare=False)
+    since_ms: int = field(compare=False, default=0)
+    """Time (ms) at which the message entered the outbox."""
 
     def stamp_ns(self, wall_ns: int) -> int:
         """Return the timestamp for sending. A fresh message keeps the timestamp of its id, so that
         others can check the id."""
         id_ns = self.outgoing.timestamp_ns
         return wall_ns if id_ns is None or abs(wall_ns - id_ns) >= FRESH_NS else id_ns
+
+
+class Growth:
+    """Detects that the number of waiting messages grows for a minute."""
+
+    def __init__(self) -> None:
+        self.since_ms: int | None = None
+        self._size = 0
+
+    def is_lasting(self, size: int, now_ms: int) -> bool:
+        """Note the present size, and return True after each minute of growth."""
+        if size and self.since_ms is not None and size > self._size:
+            if now_ms - self.since_ms < GROWS_MS:
+                return False
+            self.since_ms, self._size = now_ms, size
+            return True
+        self.since_ms, self._size = now_ms if size else None, size
+        return False
 
 
 class Outbox:
@@ -76,7 +98,7 @@ class Outbox:
             message_id,
         ) in queued
 
-    def put(self, outgoing: Outgoing) -> None:
+    def put(self, outgoing: Outgoing, now_ms: int = 0) -> None:
         """Add a message, unless it waits already."""
         kind = outgoing.kind
         key = (kind, outgoing.message_id)
@@ -88,17 +110,17 @@ class Outbox:
             newest.append(outgoing)
         self._added += 1
         self.queued.add(key)
-        heapq.heappush(self._waiting[kind], Item(self._added, outgoing))
+        heapq.heappush(self._waiting[kind], Item(self._added, outgoing, now_ms))
 
     @property
     def first(self) -> Outgoing | None:
         """Message that is sent next."""
-        first = self._first()
+        first = self._waiting[OutgoingKind.CONTENT] or self._first()
         return first[0].outgoing if first else None
 
     def take(self) -> Item:
         """Remove and return the next message. Call `done` or `put_back` afterwards."""
-        first = self._first()
+        first = self._waiting[OutgoingKind.CONTENT] or self._first()
         assert first, "nothing waits"
         item = heapq.heappop(first)
         outgoing = item.outgoing
@@ -138,6 +160,16 @@ class Outbox:
             self.queued = {key for key in self.queued if key[0] is not kind}
             self._newest.get(kind, deque[Outgoing]()).clear()
 
+    @property
+    def undispatched_count(self) -> int:
+        """Number of waiting messages of the application."""
+        return len(self._waiting[OutgoingKind.CONTENT])
+
+    def oldest_ms(self, now_ms: int) -> int:
+        """Return the age of the first of them (ms)."""
+        content = self._waiting[OutgoingKind.CONTENT]
+        return now_ms - content[0].since_ms if content else 0
+
     def waiting(self) -> dict[str, int]:
         """Return how many messages of each kind wait."""
         return {kind.value: len(items) for kind, items in self._waiting.items() if items}
@@ -150,9 +182,8 @@ class Outbox:
         return self._is_closing and kind not in OF_APPLICATION
 
     def _first(self) -> list[Item] | None:
+        """Return the messages of the kind, except content, that is next."""
         waiting = self._waiting
-        if content := waiting[OutgoingKind.CONTENT]:
-            return content
         kinds = [kind for kind in _IN_TURNS if waiting[kind]]
         return waiting[min(kinds, key=self._had_turn.__getitem__)] if kinds else None
 

@@ -29,4 +29,5 @@ def sds_core(context: CoreContext) -> SdsProtocol:
         require_signatures=context.require_signatures,
         recorder=context.recorder,
         archive=context.archive,
+        assembles_late=True,
     )

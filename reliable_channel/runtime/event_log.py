@@ -21,6 +21,7 @@ from ..diagnostics import (
     ObserverSlow,
     PendingEventsDropped,
     ReaderFellBehind,
+    SendingFellBehind,
     TransportDegraded,
     TransportRecovered,
 )
@@ -52,6 +53,7 @@ LEVELS: Final[Mapping[type[AnyEvent], int]] = {
             RateLimitReached,
             ReaderFellBehind,
             SendFailed,
+            SendingFellBehind,
             StateDegraded,
             StateRolledBack,
             TransportDegraded,

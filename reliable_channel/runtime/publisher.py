@@ -16,8 +16,9 @@ from .budget_file import BudgetFile
 from .stages import Frame, StageError, Stages
 from .task_context import TaskContext
 
-CONCURRENCY: Final = 4
-"""Maximum number of messages on their way to the node. The core restores the order."""
+CONCURRENCY: Final = 8
+"""Maximum number of messages on their way to the node. The gate of a Waku node limits their bytes
+(`waku/_gate.py`). The core restores the order."""
 
 
 class Publisher:
@@ -80,6 +81,8 @@ class Publisher:
             if not len(outbox):
                 driver.drained.notify()
             await self._more()
+        if engine.has_news:
+            driver.finish()
         if item.outgoing.kind in OF_APPLICATION:
             self._awaited.add(item)
         if engine.limit is not None:
@@ -152,12 +155,11 @@ class Publisher:
         payload, meta = outgoing.data, b""
         if self._stages.change_anything:
             payload, meta = await self._stages.outward(Frame(payload))
+        is_content = outgoing.kind is OutgoingKind.CONTENT
         envelope = self._transport.envelope(
             payload,
             timestamp_ns=item.stamp_ns(self._wall_ns()),
-            ephemeral=outgoing.kind.is_of_the_moment,
+            ephemeral=not is_content and outgoing.kind.is_of_the_moment,
             meta=meta,
         )
-        if outgoing.kind is OutgoingKind.CONTENT:
-            return envelope
-        return replace(envelope, urgent=False)
+        return envelope if is_content else replace(envelope, urgent=False)

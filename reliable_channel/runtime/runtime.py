@@ -361,6 +361,7 @@ class Runtime:
             lost=status.lost,
             unacknowledged=len(self.engine.core.unacknowledged),
             waiting_to_be_sent=len(self.engine.outbox),
+            oldest_waiting_ms=self.engine.outbox.oldest_ms(self._driver.now_ms()),
             events_unread=unread,
             nodes=self._transport.nodes(),
         )

@@ -8,15 +8,12 @@ kept in its form, so sending it is a copy.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Final, Protocol
 
 from .bloom_hash import HashPair, hash_pair, remainder, spread
 from .declared import Bound, Doc, Fits, Unit, check
 
 MIN_ERROR_RATE: Final = 1e-9
-MAX_CHANGES: Final = 500
-"""Ids of which a rolling filter remembers the changed places."""
 
 
 def _is_error_rate(value: object) -> bool:
@@ -239,7 +236,6 @@ class RollingBloomFilter:
         self.rollovers = 0
         self._current, self._next = BloomFilter(self.layout), BloomFilter(self.layout)
         self._count = 0
-        self._changes: list[list[int]] | None = None
         for message_id in message_ids:
             self.insert(message_id)
 
@@ -254,32 +250,12 @@ class RollingBloomFilter:
             self._current, self._next = self._next, BloomFilter(self.layout)
             self._count -= (capacity + 1) // 2
             self.rollovers += 1
-            self._changes = None
         layout = self.layout
         positions = spread(layout.form.hash_pair(message_id), layout.hash_count, layout.bit_count)
         self._current.set_bits(positions)
-        if self._changes is not None:
-            self._changes.append(positions)
-            if len(self._changes) > MAX_CHANGES:
-                self._changes = None
         if self._count >= (capacity + 1) // 2:
             self._next.set_bits(positions)
         self._count += 1
-
-    def changed(self) -> set[int] | None:
-        """Return the places of the bytes that changed since the last call, or None if they are
-        unknown."""
-        changes, self._changes = self._changes, []
-        if changes is None:
-            return None
-        start, flip = self._words_start, self.layout.form.byte_flip
-        return {start + (i >> 3 ^ flip) for positions in changes for i in positions}
-
-    @cached_property
-    def _words_start(self) -> int:
-        """Where the words begin in the field of a message."""
-        words = bytes([255]) * self.layout.byte_count
-        return self.layout.form.write(self.parameters, words).find(words)
 
     def __contains__(self, message_id: str) -> bool:
         return message_id in self._current

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Final
 
+from .draft import Draft
 from .fast_dataclass import value
 from .message import HistoryEntry
 
@@ -45,11 +46,14 @@ class Outgoing:
     kind: OutgoingKind
     message_id: str
     data: bytes
+    """Empty where there is a draft."""
     timestamp_ns: int | None = None
     """Time in a new message's id. Peers check the id with it."""
     is_redundant: bool = False
     """True if the message may be dropped under a rate limit: an extra copy, or a sync without
     requests."""
+    draft: Draft | None = None
+    """Own message that its `maker` encodes when it leaves."""
 
 
 class AcknowledgementSource(Enum):

@@ -4,9 +4,9 @@ Sweep)."""
 import heapq
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, SupportsBytes
 
 from .agenda import Agenda, Slot
 from .bloom import BloomForm, BloomLayout, BloomParameters, Probes, contains
@@ -76,10 +76,11 @@ class OutgoingEntry:
     """Own message that no other participant is known to have."""
 
     message_id: str
-    data: bytes
+    data: SupportsBytes
+    """Sent bytes, or a `Draft` before."""
     attempts: int = 0
     """Number of dispatches of the message."""
-    possible_acks: set[str] = field(default_factory=set)
+    possible_acks: frozenset[str] = frozenset()
     """Participants whose bloom filter contains the message. Each counts once."""
     due_ms: int | None = None
     """Time of the next retry. None while the message waits for the transport."""
@@ -138,20 +139,21 @@ class OutgoingBuffer:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def add(self, message_id: str, data: bytes, *, is_cached: bool = False) -> None:
+    def add(self, message_id: str, data: SupportsBytes, *, is_cached: bool = False) -> None:
         """Add a message that is about to be dispatched for the first time.
 
         If it `is_cached`, its bytes are already in the repair cache, and are not written again.
         """
         self.entries[message_id] = OutgoingEntry(message_id, data)
-        self._recorder.put(OUTGOING, message_id, b"" if is_cached else data)
+        if self._recorder.records:
+            self._recorder.put(OUTGOING, message_id, b"" if is_cached else bytes(data))
         for places in self._places.values():
             places.add(message_id)
 
     def no_longer_cached(self, message_id: str) -> None:
         """Write the bytes of a message that left the repair cache, if it is in the buffer."""
         if entry := self.entries.get(message_id):
-            self._recorder.put(OUTGOING, message_id, entry.data)
+            self._recorder.put(OUTGOING, message_id, bytes(entry.data))
 
     def dispatched(self, message_id: str, now_ms: int) -> None:
         """Start the retry timer of a sent message. Waiting for a transport uses no attempt."""
@@ -194,7 +196,7 @@ class OutgoingBuffer:
                     )
                     longer_ms = self._interval_ms(entry, possibly_acknowledged=True)
                     self._schedule(entry, dispatched_ms + longer_ms)
-                entry.possible_acks.add(sender_id)
+                entry.possible_acks |= {sender_id}
                 self._record(entry)
                 found.append(entry)
         self._plan()
@@ -239,15 +241,11 @@ class OutgoingBuffer:
         for message_id, data in OUTGOING.read(messages):
             attempts, due_ms, acks = steps.get(message_id, (0, None, "[]"))
             data = data or cached[message_id]
-            entry = OutgoingEntry(message_id, data, attempts, set(json.loads(acks)))
+            entry = OutgoingEntry(message_id, data, attempts, frozenset(json.loads(acks)))
             self.entries[message_id] = entry
             if attempts:
                 self._schedule(entry, now_ms if due_ms is None else due_ms)
         self._plan()
-
-    def undispatched(self) -> list[OutgoingEntry]:
-        """Return the messages that were never sent."""
-        return [entry for entry in self.entries.values() if not entry.attempts]
 
     def _interval_ms(self, entry: OutgoingEntry, *, possibly_acknowledged: bool) -> int:
         usual_ms = self._possibly_interval_ms if possibly_acknowledged else self._retry_interval_ms

@@ -43,6 +43,9 @@ class SdsProtocol:
 
     With a `recorder`, `changes()` returns the data for a restart after each step. If `archive`
     finds recorded entries, only the newest part of the log stays in memory.
+
+    With `assembles_late`, own messages in `outgoing()` are drafts. Their maker encodes each when it
+    leaves.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class SdsProtocol:
         require_signatures: bool = False,
         recorder: Recorder = NO_RECORDER,
         archive: LogArchive = NO_ARCHIVE,
+        assembles_late: bool = False,
     ) -> None:
         self.options = options = options or profile.options
         self.profile = profile
@@ -76,6 +80,7 @@ class SdsProtocol:
             require_signatures=require_signatures,
             recorder=recorder,
             archive=archive,
+            assembles_late=assembles_late,
         )
         state, self._sender, self._receiver, self._sweeps = make_parts(setup)
         self._state = state
@@ -96,6 +101,7 @@ class SdsProtocol:
         """Restore the state from before a restart, from the recorded rows and the newest entries of
         the log, oldest first. Own messages that were never sent wait in `outgoing()` again."""
         restore(self._state, tables, newest, now_ms)
+        self._sender.restored(now_ms)
         self._sweeps.restored(tables, now_ms)
 
     # -- inputs ------------------------------------------------------------------------------------
@@ -151,7 +157,7 @@ class SdsProtocol:
         self.counters.sent -= 1
 
     def resend(self, message_id: str, now_ms: int) -> None:
-        """Broadcast an unacknowledged own message again, the same bytes."""
+        """Broadcast an unacknowledged own message again, the same bytes since the last restart."""
         self._sender.resend(message_id, now_ms)
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:

@@ -8,16 +8,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from .acknowledgements import PARTICIPANTS
-from .changes import CHANNEL, LogKey, Row, Table, Tables, Value
+from .changes import CHANNEL, Row, Table, Tables, Value
 from .dialects import CodecError
-from .events import OutgoingKind
 from .log.archive import LOG_BLOCKS
 from .log.entry import LogEntry
 from .log.kept_messages import DIFFERENCES, REPAIR_CACHE
 from .log.log import EVICTED
 from .log.root import LOG_SUMS
 from .options import SdsOptions
-from .outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingEntry
+from .outgoing import OUTGOING, OUTGOING_PROGRESS
 from .profile import WireProfile
 from .references.incoming import LOST, MISSING, PARKED, ParkedMessage
 from .references.joining import HISTORIC, PRESUMED
@@ -56,10 +55,7 @@ def restore(
     now_ms: int,
 ) -> None:
     """Fill the new `state` with the recorded data of an earlier one that listened to the same
-    dialects.
-
-    Own messages that were never sent are broadcast again, in their order.
-    """
+    dialects."""
     tables = _not_ahead(tables, state.options, now_ms)
 
     def rows(table: Table) -> list[Row]:
@@ -89,8 +85,6 @@ def restore(
     if isinstance(state.on_transition, TransitionCheck):
         state.on_transition.restored()
     _fill_bloom_filter(state, newest)
-    for entry in sorted(state.outgoing_buffer.undispatched(), key=lambda e: _place(state, e)):
-        state.broadcast(OutgoingKind.CONTENT, entry.message_id, entry.data)
 
 
 def _not_ahead(tables: Tables, options: SdsOptions, now_ms: int) -> Tables:
@@ -138,11 +132,6 @@ def _parked(rows: Sequence[Row], listen_to: Sequence[WireProfile]) -> Iterator[P
         except CodecError:
             # It was read before, by a version that was less strict: it must come again.
             continue
-
-
-def _place(state: ChannelState, entry: OutgoingEntry) -> LogKey:
-    logged = state.log.get(entry.message_id)
-    return logged.key if logged else (0, entry.message_id)
 
 
 def _number(value: Value) -> int:

@@ -1,11 +1,15 @@
 """Sending (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from reprlib import repr as short
-from typing import ClassVar, Final
+from typing import ClassVar, Final, SupportsBytes
 
-from .changes import NO_RECORDER
+from .changes import LogKey
+from .dialects import CodecError
 from .dialects.codec import MAX_ID_BYTES
+from .draft import Draft, Histories
 from .errors import (
     ContentTooLong,
     EmptyContent,
@@ -45,6 +49,13 @@ class Sender:
         self._state = state
         self._id_function, self._random = setup.id_function, setup.random
         self._signing = setup.signing
+        self._assembles_late = setup.assembles_late
+        self._histories = Histories()
+        enabled = state.options.repair.enabled
+        self._requests: Callable[[int], Sequence[HistoryEntry]] = (
+            state.repair_requests.due if enabled else lambda now_ms: ()
+        )
+        """What the next message asks for."""
         self._last_timestamp_ns = 0
         self._repeated = 0
         """Own messages that were broadcast again to carry requests."""
@@ -68,12 +79,12 @@ class Sender:
                 f"message id {message_id!r} belongs to an earlier message; make a unique id"
             )
         lamport = state.clock.tick(now_ms)
-        own = self._assemble(message_id, lamport, content, now_ms)
-        data = own.data
-        entry = LogEntry(message_id, state.sender_id, lamport, content)
+        draft, own = self._draft(message_id, lamport, content, now_ms)
         # Durable whatever the others' are: its sender is the first to be asked for it.
-        is_cached = state.repair_cache.add(message_id, data, durably=True, own=own)
-        state.outgoing_buffer.add(message_id, data, is_cached=is_cached)
+        is_cached = state.repair_cache.add(message_id, draft, durably=True, own=own)
+        state.outgoing_buffer.add(message_id, draft, is_cached=is_cached)
+        data = draft if self._assembles_late else self.leave(draft, now_ms)[0]
+        entry = LogEntry(message_id, state.sender_id, lamport, content)
         if state.options.behaviour.log_own_message == "on_send":
             self._log_own(entry)
         else:
@@ -92,7 +103,7 @@ class Sender:
         if not (len(state.log) or has_request or state.options.behaviour.sync_without_history):
             return False
         message_id = message_id or self._sync_id()
-        data = self._assemble(message_id, lamport, None, now_ms).data
+        data = self._sync(message_id, lamport, now_ms)
         if (profile := state.profile).refers_to_syncs:
             state.referable_syncs.add(message_id)
             state.on_transition(message_id, Trigger.SENT)
@@ -119,7 +130,8 @@ class Sender:
             self._state.sender_id, message_id, self._state.channel_id, content=content
         )
         data = self._signed(self._state.profile.codec.encode(message))
-        self._check_length(content, data)
+        if len(data) > self._state.options.max_message_bytes:
+            raise self._too_long(content, len(data))
         self._state.broadcast(OutgoingKind.EPHEMERAL, message_id, data)
         self._state.counters.ephemeral_sent += 1
         return message_id
@@ -142,11 +154,11 @@ class Sender:
             self._state.repair_cache.discard(message_id)
 
     def resend(self, message_id: str, now_ms: int) -> None:
-        """Broadcast an unacknowledged own message again, the same bytes. The clock advances as for
-        a new one."""
+        """Broadcast an unacknowledged own message again, the same bytes since the last restart. The
+        clock advances as for a new one."""
         entry = self._state.outgoing_buffer.entries[message_id]
         self._state.clock.tick(now_ms)
-        self._state.broadcast(OutgoingKind.RETRY, message_id, entry.data)
+        self._state.broadcast(OutgoingKind.RETRY, message_id, self._ready(entry.data, now_ms))
         self._state.counters.retries += 1
 
     def repeat_with_requests(self, now_ms: int) -> None:
@@ -178,41 +190,133 @@ class Sender:
         """Return True if an own message may be sent again."""
         return entry.attempts <= self._state.options.max_retry_attempts
 
-    def _assemble(
-        self, message_id: str, lamport: int, content: bytes | None, now_ms: int
-    ) -> Assembled:
+    def bare(self, draft: Draft) -> bytes:
+        """Encode the fixed part of a message (see `Maker.bare`)."""
+        codec = self._state.profile.codec
+        return self._signed(codec.assemble(draft.message, bytes(draft.history)))
+
+    def leave(self, draft: Draft, now_ms: int) -> tuple[bytes, bool]:
+        """Encode a message that leaves now (see `Maker.leave`)."""
+        state, message_id = self._state, draft.message.message_id
+        entry = state.outgoing_buffer.entries.get(message_id)
+        if entry is not None and isinstance(entry.data, bytes):
+            return entry.data, False
+        fixed, history = draft.message, bytes(draft.history)
+        due, wants_filter = self._requests(now_ms), draft.has_filter
+        # `send` left room for the filter, unless the options were others then.
+        for requests, has_filter in ((due, wants_filter), ((), wants_filter), ((), False)):
+            message = Message(
+                fixed.sender_id,
+                message_id,
+                fixed.channel_id,
+                fixed.lamport_timestamp,
+                bloom_filter=bytes(state.bloom_filter) if has_filter else None,
+                repair_request=requests,
+                content=fixed.content,
+                is_tuned=self.is_tuned and has_filter,
+            )
+            data = state.profile.codec.assemble(message, history)
+            if self._signing is not None:
+                data = self._signed(data)
+            if len(data) <= state.options.max_message_bytes:
+                break
+        if message.repair_request:
+            self._asked(due, message_id, now_ms)
+        if entry is not None:
+            entry.data = data
+        state.repair_cache.replace(message_id, data)
+        return data, bool(message.repair_request)
+
+    def restored(self, now_ms: int) -> None:
+        """Make drafts of the messages from before a restart. Broadcast those that were never sent,
+        in their order."""
         state = self._state
-        requests = state.repair_requests.due(now_ms) if state.options.repair.enabled else []
-        is_sync, bloom_filter = content is None, self._bloom_filter(now_ms)
+
+        def place(entry: OutgoingEntry) -> LogKey:
+            logged = state.log.get(entry.message_id)
+            return logged.key if logged else (0, entry.message_id)
+
+        for entry in sorted(state.outgoing_buffer, key=place):
+            entry.data = self._drafted(bytes(entry.data), now_ms)
+            if not entry.attempts:
+                data = self._ready(entry.data, now_ms)
+                state.broadcast(OutgoingKind.CONTENT, entry.message_id, data)
+
+    def _draft(
+        self, message_id: str, lamport: int, content: bytes, now_ms: int
+    ) -> tuple[Draft, Assembled]:
+        """Fix what is to be fixed of a message."""
+        state, has_filter = self._state, self._wants_filter(now_ms)
+        message = Message(state.sender_id, message_id, state.channel_id, lamport, content=content)
+        history = state.causal_tail.encoded()
+        data = state.profile.codec.assemble(message, history)
+        if self._signing is not None:
+            data = self._signed(data)
+        length = len(data) + (self._filter_bytes if has_filter else 0)
+        if length > state.options.max_message_bytes:
+            raise self._too_long(content, length, hint=LONGER)
+        draft = Draft(self, message, self._histories.share(history), has_filter, len(data))
+        return draft, Assembled(data, history)
+
+    def _drafted(self, data: bytes, now_ms: int) -> bytes | Draft:
+        """An encoded message as a draft; as it is where this dialect cannot read it."""
+        codec = self._state.profile.codec
+        try:
+            message = codec.decode(data) if codec.recognises(data) else None
+        except CodecError:
+            message = None
+        if message is None:
+            return data
+        logged = self._state.log.entries.get(message.message_id)
+        fixed = Message(
+            message.sender_id,
+            message.message_id,
+            message.channel_id,
+            message.lamport_timestamp,
+            content=logged.content if logged else message.content,
+        )
+        history = b"".join(map(codec.encode_causal_entry, message.causal_history))
+        shared = self._histories.share(history)
+        return Draft(self, fixed, shared, self._wants_filter(now_ms), len(data))
+
+    def _ready(self, data: SupportsBytes, now_ms: int) -> bytes | Draft:
+        """A message for its owner, who has a draft leave."""
+        if not isinstance(data, Draft):
+            return bytes(data)
+        return data if self._assembles_late else self.leave(data, now_ms)[0]
+
+    def _sync(self, message_id: str, lamport: int, now_ms: int) -> bytes:
+        state, requests = self._state, self._requests(now_ms)
+        has_filter = self._wants_filter(now_ms)
         message = Message(
             state.sender_id,
             message_id,
             state.channel_id,
             lamport,
-            bloom_filter=bloom_filter,
+            bloom_filter=bytes(state.bloom_filter) if has_filter else None,
             repair_request=requests,
-            content=content,
-            log_root=self._root(now_ms) if is_sync else None,
-            is_tuned=self.is_tuned and bloom_filter is not None,
+            log_root=self._root(now_ms),
+            is_tuned=self.is_tuned and has_filter,
         )
-        history = state.causal_tail.encoded(is_sync=is_sync)
-        data = state.profile.codec.assemble(message, history)
-        if self._signing is not None:
-            data = sign_message(self._signing, data)
-        if content is not None:
-            self._check_length(content, data, hint=LONGER)
+        history = state.causal_tail.encoded(is_sync=True)
+        data = self._signed(state.profile.codec.assemble(message, history))
         if requests:
             self._asked(requests, message_id, now_ms)
-        is_kept = not is_sync and state.recorder is not NO_RECORDER
-        # A message without a filter leaves it to the next one that has it to say what changed.
-        changed = state.bloom_filter.changed() if is_kept and bloom_filter else ()
-        return Assembled(data, history, bloom_filter or b"", changed)
+        return data
 
-    def _bloom_filter(self, now_ms: int) -> bytes | None:
-        """The filter of the next message."""
-        return bytes(self._state.bloom_filter)
+    @cached_property
+    def _filter_bytes(self) -> int:
+        """What a bloom filter adds to a message."""
+        codec, message = self._state.profile.codec, Message("", "", "", 0)
+        words = bytes(self._state.bloom_filter)
+        whole = replace(message, bloom_filter=words, is_tuned=self.is_tuned)
+        return len(codec.assemble(whole, b"")) - len(codec.assemble(message, b""))
 
-    def _asked(self, requests: list[HistoryEntry], message_id: str, now_ms: int) -> None:
+    def _wants_filter(self, now_ms: int) -> bool:
+        """Return True if the next message has a bloom filter."""
+        return True
+
+    def _asked(self, requests: Sequence[HistoryEntry], message_id: str, now_ms: int) -> None:
         """Take note that a message asks for others."""
         state, asked = self._state, tuple(entry.message_id for entry in requests)
         state.repair_requests.asked(asked, now_ms)
@@ -237,14 +341,13 @@ class Sender:
                 f"{len(content)} bytes of content; the {profile.name} dialect takes {limit}"
             )
 
-    def _check_length(self, content: bytes, data: bytes, *, hint: str = "") -> None:
+    def _too_long(self, content: bytes, length: int, *, hint: str = "") -> ContentTooLong:
         limit = self._state.options.max_message_bytes
-        if len(data) > limit:
-            most = max(0, limit - (len(data) - len(content)))
-            raise ContentTooLong(
-                f"{len(content)} bytes of content make a message of {len(data)} bytes; "
-                f"max_message_bytes is {limit}, which leaves {most} for content{hint}"
-            )
+        most = max(0, limit - (length - len(content)))
+        return ContentTooLong(
+            f"{len(content)} bytes of content make a message of {length} bytes; "
+            f"max_message_bytes is {limit}, which leaves {most} for content{hint}"
+        )
 
     def _next_id(self, content: bytes, now_ms: int, timestamp_ns: int | None) -> str:
         # The timestamp is the salt of the id: two equal messages within a millisecond are still

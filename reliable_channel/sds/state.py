@@ -10,6 +10,7 @@ from .agenda import Agenda
 from .bloom import RollingBloomFilter
 from .changes import Recorder, Table
 from .comparison import LogComparison
+from .draft import Draft
 from .events import Outgoing, OutgoingKind, SdsEvent
 from .ids import IdFunction, RecentIds
 from .log.archive import LogArchive
@@ -51,6 +52,7 @@ class Setup:
     require_signatures: bool
     recorder: Recorder
     archive: LogArchive
+    assembles_late: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +166,14 @@ class ChannelState:
         self,
         kind: OutgoingKind,
         message_id: str,
-        data: bytes,
+        data: bytes | Draft,
         timestamp_ns: int | None = None,
         *,
         is_redundant: bool = False,
     ) -> None:
-        """Queue bytes for the transport."""
-        self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns, is_redundant))
+        """Queue a message for the transport."""
+        data, draft = (data, None) if isinstance(data, bytes) else (b"", data)
+        self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns, is_redundant, draft))
 
     def want(self, entry: HistoryEntry, now_ms: int, referrer_id: str) -> None:
         """Let participants be asked for a missing message that was referred to."""
@@ -194,6 +197,7 @@ class ChannelState:
         self.log.set_retrieval_hint(message_id, retrieval_hint)
 
     def held(self, message_id: str) -> bytes | None:
-        """Return a wire message that is still held, for a participant that requests it."""
+        """Return a wire message that is still held, for a participant that requests it. An own
+        message that was not sent since a restart has neither filter nor requests."""
         own = self.outgoing_buffer.entries.get(message_id)
-        return own.data if own else self.repair_cache.get(message_id)
+        return bytes(own.data) if own else self.repair_cache.get(message_id)

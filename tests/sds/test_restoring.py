@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
@@ -11,14 +12,18 @@ from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.sds import NIM, SPEC, CoreLimits, RepairOptions, SdsProtocol, WireProfile
 from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.changes import DamagedRow, Recorder, TypedTable
+from reliable_channel.sds.draft import Draft
 from reliable_channel.sds.errors import ContentTooLong
 from reliable_channel.sds.events import MessageReceived, OutgoingKind
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.sds.log.archive import BLOCK_ENTRIES
 from reliable_channel.sds.log.root import LogSums
+from reliable_channel.sds.message import Message
 from reliable_channel.sds.restoring import TABLES
+from reliable_channel.sds.signing import Signing, check_signature
 from reliable_channel.state import Identity, MemoryStateStore
 
+from .test_signing import Seals
 from .world import (
     CHANNEL,
     CODEC,
@@ -30,6 +35,7 @@ from .world import (
     World,
     forge,
     give,
+    leave,
     options,
     participant,
     promises_broken,
@@ -50,8 +56,17 @@ BLOOM: Final = BloomParameters(capacity=100)
 class Kept:
     """A state store, and the cores that begin from it."""
 
-    def __init__(self, name: str, *, profile: WireProfile = SPEC, **changes: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        profile: WireProfile = SPEC,
+        signing: Signing | None = None,
+        assembles_late: bool = False,
+        **changes: Any,
+    ) -> None:
         self.name, self.profile, self.changes = name, profile, changes
+        self.signing, self.assembles_late = signing, assembles_late
         self.store = MemoryStateStore()
 
     def begin(self, now_ms: int = NOW_MS) -> SdsProtocol:
@@ -66,6 +81,8 @@ class Kept:
             options=options(**self.changes),
             recorder=Recorder(),
             archive=self.overlay,
+            signing=self.signing,
+            assembles_late=self.assembles_late,
         )
         core.restore(saved.tables, saved.newest, now_ms)
         return core
@@ -94,6 +111,12 @@ class KeptDriver(Driver):
         self.settle()
 
 
+def fixed(data: bytes) -> Message:
+    """An own message without what is true only when it leaves."""
+    codec = CODEC if CODEC.recognises(data) else NIM.codec
+    return replace(codec.decode(data), bloom_filter=None, repair_request=(), is_tuned=False)
+
+
 def remembered(core: SdsProtocol) -> dict[str, Any]:
     """All that a restart must not change."""
     parked = core.incoming_buffer.parked
@@ -102,7 +125,7 @@ def remembered(core: SdsProtocol) -> dict[str, Any]:
         "length": len(core.log),
         "horizon": core.log.horizon,
         "outgoing": {
-            entry.message_id: (entry.data, entry.attempts, entry.possible_acks)
+            entry.message_id: (fixed(bytes(entry.data)), entry.attempts, entry.possible_acks)
             for entry in core.outgoing_buffer
         },
         "parked": {i: (p.data, p.unmet, sorted(e.message_id for e in p.lost), p.arrived_ms)
@@ -379,6 +402,109 @@ def test_positions_below_the_window_count_what_the_same_step_put_there() -> None
     assert [(event.message_id, event.position) for event in told] == [("old1", 0), ("old2", 1)]
 
 
+def waiting(core: SdsProtocol) -> list[Draft]:
+    """The drafts of content that wait to leave."""
+    content = [each for each in core.outgoing() if each.kind is OutgoingKind.CONTENT]
+    return [each.draft for each in content if each.draft is not None]
+
+
+@pytest.mark.parametrize("cached", [0, 1, 100])
+@pytest.mark.parametrize("profile", [SPEC, NIM], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("self_tuning", [False, True], ids=["documented", "tuned"])
+def test_what_waits_says_the_same_after_a_restart_and_knows_more(
+    profile: WireProfile, self_tuning: bool, cached: int
+) -> None:
+    """Its place in the log, and so what stands before it there, may be another by then."""
+    repair = RepairOptions(cache_bytes=cached * 500)
+    kept = Kept(
+        "alice", profile=profile, assembles_late=True, repair=repair, self_tuning=self_tuning
+    )
+    core = kept.begin()
+    for number in range(5):
+        core.receive(forge(f"before{number}", profile=profile), NOW_MS)
+    ids = [core.send(b"%d" % number, NOW_MS) for number in range(20)]
+    fixed_here = [fixed(bytes(draft)) for draft in waiting(core)]
+    assert [message.message_id for message in fixed_here] == ids
+    assert all(message.causal_ids for message in fixed_here)
+    between = forge("between", lamport=NOW_MS - 1_000, after=["before1"], profile=profile)
+    core.receive(between, NOW_MS)
+    kept.write(core)
+    again = kept.begin()
+    again.receive(forge("after", after=["missing"], profile=profile), NOW_MS)
+    drafts = waiting(again)
+    assert [fixed(bytes(draft)) for draft in drafts] == fixed_here
+    later_ms = NOW_MS + 10 * MINUTE
+    messages = [profile.codec.decode(leave(draft, later_ms)[0]) for draft in drafts]
+    assert [fixed(profile.codec.encode(message)) for message in messages] == fixed_here
+    assert [entry.message_id for entry in messages[0].repair_request] == ["missing"]
+    if not self_tuning or profile is NIM:
+        assert {message.bloom_filter for message in messages} == {bytes(again.bloom_filter)}
+
+
+def test_what_went_out_goes_again_after_a_restart_with_the_filter_of_then() -> None:
+    kept = Kept("alice", assembles_late=True)
+    core = kept.begin()
+    core.send(b"hello", NOW_MS)
+    (draft,) = waiting(core)
+    before, _ = leave(draft, NOW_MS)
+    core.dispatched(draft.message.message_id, NOW_MS)
+    core.receive(forge("after"), NOW_MS)
+    kept.write(core)
+    again = kept.begin()
+    again.on_deadline(NOW_MS + 31 * SECOND)
+    (retry,) = (each for each in again.outgoing() if each.kind is OutgoingKind.RETRY)
+    assert retry.draft is not None
+    data, _ = leave(retry.draft, NOW_MS + 31 * SECOND)
+    assert fixed(data) == fixed(before)
+    assert "after" in again.bloom_filter
+    assert CODEC.decode(data).bloom_filter == bytes(again.bloom_filter)
+
+
+@pytest.mark.parametrize("changes", [{"bloom": BloomParameters(50_000)}, {"max_message_bytes": 1}])
+def test_what_waits_leaves_without_a_filter_where_other_options_leave_no_room(changes: Any) -> None:
+    kept = Kept("alice", assembles_late=True)
+    core = kept.begin()
+    core.send(bytes(100_000), NOW_MS)
+    kept.write(core)
+    kept.changes = changes
+    (draft,) = waiting(kept.begin())
+    assert leave(draft, NOW_MS)[0] == bytes(draft)
+
+
+def test_what_waits_is_signed_after_a_restart() -> None:
+    kept = Kept("alice", assembles_late=True, signing=Seals("alice"))
+    core = kept.begin()
+    core.send(b"hello", NOW_MS)
+    kept.write(core)
+    (draft,) = waiting(kept.begin())
+    for data in (bytes(draft), leave(draft, NOW_MS)[0]):
+        check_signature(Seals("alice"), CODEC.decode(data), data)
+
+
+def test_what_waits_in_another_dialect_goes_as_it_is() -> None:
+    kept = Kept("alice", assembles_late=True)
+    core = kept.begin()
+    message_id = core.send(b"hello", NOW_MS)
+    (draft,) = waiting(core)
+    kept.write(core)
+    saved = kept.store.open(Identity(CHANNEL, "alice", "spec"))
+    again = participant("alice", profile=NIM, assembles_late=True)
+    again.restore(saved.tables, saved.newest, NOW_MS)
+    (outgoing,) = again.outgoing()
+    assert (outgoing.message_id, outgoing.draft, outgoing.data) == (message_id, None, bytes(draft))
+
+
+def test_what_waits_goes_though_the_log_has_let_go_of_it() -> None:
+    kept = Kept("alice", assembles_late=True)
+    core = kept.begin()
+    ids = [core.send(b"%d" % number, NOW_MS) for number in range(3)]
+    kept.write(core)
+    saved = kept.store.open(Identity(CHANNEL, "alice", "spec"))
+    again = participant("alice", assembles_late=True)
+    again.restore(saved.tables, (), NOW_MS)
+    assert {draft.message.message_id for draft in waiting(again)} == set(ids)
+
+
 @pytest.mark.parametrize("cached", [0, 1, 3, 100])
 def test_the_bytes_of_an_own_message_are_written_once_and_come_back(cached: int) -> None:
     kept = Kept("alice", repair=RepairOptions(cache_bytes=cached * 500), bloom=BLOOM)
@@ -402,7 +528,7 @@ def test_a_smaller_cache_after_a_restart_loses_no_own_message() -> None:
         again = kept.begin()
         kept.write(again)
         assert [entry.message_id for entry in again.outgoing_buffer] == ids
-        assert all(len(entry.data) > 300 for entry in again.outgoing_buffer)
+        assert all(len(bytes(entry.data)) > 300 for entry in again.outgoing_buffer)
 
 
 def test_long_messages_come_back_whether_or_not_they_have_a_filter() -> None:
@@ -414,11 +540,14 @@ def test_long_messages_come_back_whether_or_not_they_have_a_filter() -> None:
             give(alice, send(bob, b"bob does not tune itself"))
         own = send(alice, bytes([number]) * 3_000)
         sent[own.message_id] = own.data
+        alice.dispatched(own.message_id, NOW_MS)
         kept.write(alice)
     has_filter = [CODEC.decode(data).bloom_filter is not None for data in sent.values()]
     assert (has_filter[0], has_filter[-1]) == (False, True)
     again = kept.begin()
-    assert {each.message_id: each.data for each in again.outgoing_buffer} == sent
+    assert {each.message_id: fixed(bytes(each.data)) for each in again.outgoing_buffer} == {
+        message_id: fixed(data) for message_id, data in sent.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from reliable_channel.sds import (
 from reliable_channel.sds.agenda import Agenda
 from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.dialects import SpecCodec
+from reliable_channel.sds.draft import Draft
 from reliable_channel.sds.events import (
     DeliveryFailed,
     MessageAcknowledged,
@@ -33,6 +34,7 @@ from reliable_channel.sds.events import (
     OutgoingKind,
     SdsEvent,
 )
+from reliable_channel.sds.signing import Signing
 
 NOW_MS: Final = 1_700_000_000_000
 CHANNEL: Final = "channel"
@@ -57,6 +59,8 @@ def participant(
     seed: int = 0,
     profile: WireProfile = SPEC,
     listen_to: Sequence[WireProfile] | None = None,
+    signing: Signing | None = None,
+    assembles_late: bool = False,
     **changes: Any,
 ) -> SdsProtocol:
     """A participant of the test channel; `changes` are options."""
@@ -68,6 +72,8 @@ def participant(
         profile=profile,
         listen_to=listen_to,
         options=options(**changes),
+        signing=signing,
+        assembles_late=assembles_late,
     )
 
 
@@ -76,6 +82,11 @@ def send(core: SdsProtocol, content: bytes, now_ms: int = NOW_MS) -> Outgoing:
     message_id = core.send(content, now_ms)
     core.dispatched(message_id, now_ms)
     return only(o for o in core.outgoing() if o.message_id == message_id)
+
+
+def leave(draft: Draft, now_ms: int) -> tuple[bytes, bool]:
+    """Have a draft leave; return its bytes, and True if they have requests."""
+    return draft.maker.leave(draft, now_ms)
 
 
 def sync(core: SdsProtocol, now_ms: int = NOW_MS) -> Outgoing:

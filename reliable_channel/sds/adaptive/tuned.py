@@ -1,10 +1,11 @@
 """Collaborators of a self-tuning participant: those of LIP 109, each controlled by a `Tuner`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from ..changes import Tables
 from ..delivery import Delivery
+from ..draft import Draft
 from ..events import OutgoingKind
 from ..log.differences import Assembled
 from ..log.entry import LogEntry
@@ -84,21 +85,20 @@ class TunedSender(Sender):
         """Return True if the documented attempts would not be over yet."""
         return not self._tuner.gives_up(entry.message_id, now_ms)
 
-    def _assemble(
-        self, message_id: str, lamport: int, content: bytes | None, now_ms: int
-    ) -> Assembled:
-        own = super()._assemble(message_id, lamport, content, now_ms)
-        if content is not None:
-            self._frontier.sent()
-        return own
+    def _draft(
+        self, message_id: str, lamport: int, content: bytes, now_ms: int
+    ) -> tuple[Draft, Assembled]:
+        made = super()._draft(message_id, lamport, content, now_ms)
+        self._frontier.sent()
+        return made
 
-    def _bloom_filter(self, now_ms: int) -> bytes | None:
+    def _wants_filter(self, now_ms: int) -> bool:
         # DIVERGES: LIP 109 has a filter in each message. Here it has full size, or is left out
         # where nobody else was heard; js-waku never delivers a message with a shorter one.
-        has_filter = self._frontier.is_long = self._tuner.wants_filter(now_ms)
-        return super()._bloom_filter(now_ms) if has_filter else None
+        self._frontier.is_long = self._tuner.wants_filter(now_ms)
+        return self._frontier.is_long
 
-    def _asked(self, requests: list[HistoryEntry], message_id: str, now_ms: int) -> None:
+    def _asked(self, requests: Sequence[HistoryEntry], message_id: str, now_ms: int) -> None:
         super()._asked(requests, message_id, now_ms)
         self._tuner.asked([entry.message_id for entry in requests], now_ms)
 

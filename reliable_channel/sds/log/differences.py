@@ -1,16 +1,14 @@
 """Encoding of a message as the difference from the previous message of its sender.
 
-A message has 40 kB by default, and nearly all of it was in the previous one. Its causal history
-loses entries at its start and gets some at its end. Its bloom filter gets some more bits. About 500
-bytes remain.
+A draft has 20 kB by default, and nearly all of it was in the previous one. Its causal history loses
+entries at its start and gets some at its end. About 500 bytes remain.
 
 A difference is a sequence of pieces. `=` has a length and these bytes. `@` has start and length of
-a piece of the base. `^` has the same with some changed bytes: their number, places and values.
-Numbers have 4 bytes.
+a piece of the base. `^` has the same with some changed bytes: their number, places and values. Only
+states of earlier versions have it, for bloom filters. Numbers have 4 bytes.
 """
 
 import struct
-from collections.abc import Collection
 from typing import Final, NamedTuple
 
 _ONE: Final = struct.Struct(">I")
@@ -20,59 +18,26 @@ _ANCHOR_BYTES: Final = 64
 
 
 class Assembled(NamedTuple):
-    """Message with the parts that resemble those of the previous one."""
+    """Message, and the part that resembles that of the previous one."""
 
     data: bytes
     history: bytes
-    bloom_filter: bytes
-    changed: Collection[int] | None = ()
-    """Places in the filter that may have changed since the previous message. None if they are
-    unknown."""
 
 
-class Base(NamedTuple):
-    """Base of the difference of the next message."""
-
-    data: bytes
-    history: tuple[int, int]
-    """Start and end of the causal history, as for the filter."""
-    bloom_filter: tuple[int, int]
-
-
-def base_of(message: Assembled) -> Base | None:
-    """Return a message as a base, or None if its parts are not found in it."""
-    data, history, words, _ = message
-    start = data.find(history[:_ANCHOR_BYTES])
-    end = start + len(history)
-    filter_start = data.find(words[:_ANCHOR_BYTES], end)
-    if start < 0 or filter_start < 0:
+def difference(base: Assembled, message: Assembled) -> bytes | None:
+    """Return a message as a difference, or None if that saves little."""
+    data, history = message
+    anchor = history[:_ANCHOR_BYTES]
+    old, start = base.history.find(anchor), data.find(anchor)
+    if not anchor or old < 0 or start < 0:
         return None
-    if not (data.startswith(history, start) and data.startswith(words, filter_start)):
-        return None
-    return Base(data, (start, end), (filter_start, filter_start + len(words)))
-
-
-def difference(base: Base, message: Base, changed: Collection[int]) -> bytes | None:
-    """Return a message as a difference, or None if that saves little. `changed` are the places in
-    the filter that may differ, or nothing if no message has a filter."""
-    data, (base_start, base_end), (start, end) = message.data, base.history, message.history
-    filter_start, filter_end = message.bloom_filter
-    base_filter_start, base_filter_end = base.bloom_filter
-    if base_filter_end - base_filter_start != filter_end - filter_start:
-        return None
-    old = base.data.find(data[start : start + _ANCHOR_BYTES], base_start, base_end)
-    same = _common(base.data[old:base_end], data[start:end]) if old >= 0 else 0
+    same = _common(base.history[old:], history)
+    piece = base.data.find(base.history[:_ANCHOR_BYTES]) + old
     found = b"".join(
-        (
-            _literal(data[:start]),
-            b"@%b" % _TWO.pack(max(old, 0), same),
-            _literal(data[start + same : filter_start]),
-            _changed(base_filter_start, data[filter_start:filter_end], changed),
-            _literal(data[filter_end:]),
-        )
+        (_literal(data[:start]), b"@%b" % _TWO.pack(piece, same), _literal(data[start + same :]))
     )
-    # A restart broadcasts these bytes again: they must be the very same.
-    is_worth_it = len(found) < len(data) // 4
+    # A restart must find the very same bytes.
+    is_worth_it = len(found) < len(data) // 2
     return found if is_worth_it and restored(base.data, found) == data else None
 
 
@@ -122,13 +87,6 @@ def _common(one: bytes, other: bytes) -> int:
         else:
             most = middle - 1
     return least
-
-
-def _changed(start: int, words: bytes, places: Collection[int]) -> bytes:
-    """A filter as the one of the base, which starts there, with some bytes changed."""
-    count, values = len(places), bytes([words[place] for place in places])
-    numbers = struct.pack(f">{count + 3}I", start, len(words), count, *places)
-    return b"^%b%b" % (numbers, values)
 
 
 def _literal(data: bytes) -> bytes:

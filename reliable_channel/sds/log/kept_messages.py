@@ -4,13 +4,13 @@ Each message of a group except the first is written as the difference from the p
 therefore leaves the state as a whole, when its last message has left the cache.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from struct import error as StructError
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, SupportsBytes
 
 from ..changes import DamagedRow, Recorder, Row, typed_table
-from .differences import Assembled, Base, base_of, difference, restored
+from .differences import Assembled, difference, restored
 
 
 class _WholeRow(NamedTuple):
@@ -30,8 +30,7 @@ REPAIR_CACHE: Final = typed_table("repair_cache", _WholeRow)
 DIFFERENCES: Final = typed_table("repair_cache_differences", _DifferenceRow)
 """Row of a message. `base` is the number of the previous message."""
 MAX_GROUP: Final = 64
-"""Messages in one group. Its first message has 40 kB by default, and may be needed for longer than
-itself."""
+"""Messages of one group: the first one is 20 kB by default, which no other one may need longer."""
 SMALL_BYTES: Final = 2_048
 """Maximum size of a message that is written whole."""
 
@@ -48,19 +47,15 @@ class KeptMessages:
         self._groups: dict[str, _Group] = {}
         self._numbers: dict[str, int] = {}
         self._number = 0
-        self._newest: tuple[str, Base] | None = None
+        self._newest: tuple[str, Assembled] | None = None
         """What the next own message may be a difference from."""
 
     def put(self, message_id: str, data: bytes, own: Assembled | None) -> None:
         """Write a message. `own` has the parts of a message that this participant made."""
         self._number += 1
-        if own is not None and len(data) > SMALL_BYTES and (base := base_of(own)):
-            newest, self._newest = self._newest, (message_id, base)
-            if (
-                newest is not None
-                and own.changed is not None
-                and self._put_difference(message_id, base, own.changed, *newest)
-            ):
+        if own is not None and len(data) > SMALL_BYTES:
+            newest, self._newest = self._newest, (message_id, own)
+            if newest is not None and self._put_difference(message_id, own, *newest):
                 return
         self._put_whole(message_id, self._number, data)
 
@@ -71,7 +66,7 @@ class KeptMessages:
             if not any(group.values()):
                 self._delete(list(group))
 
-    def remove(self, message_id: str, messages: Mapping[str, bytes]) -> None:
+    def remove(self, message_id: str, messages: Mapping[str, SupportsBytes]) -> None:
         """Delete a message. `messages` are those in the cache."""
         group = self._groups.get(message_id, {})
         if message_id not in group:
@@ -83,7 +78,7 @@ class KeptMessages:
         for each in later:
             del group[each]
         for each, number in numbers:
-            self._put_whole(each, number, messages[each])
+            self._put_whole(each, number, bytes(messages[each]))
         if not any(group.values()):
             self._delete(list(group))
 
@@ -108,13 +103,13 @@ class KeptMessages:
         return messages
 
     def _put_difference(
-        self, message_id: str, message: Base, changed: Collection[int], base_id: str, base: Base
+        self, message_id: str, message: Assembled, base_id: str, base: Assembled
     ) -> bool:
         """Write a message as a difference, if it is similar to the one before."""
         group = self._groups.get(base_id, {})
         if not 0 < len(group) < MAX_GROUP:
             return False
-        if (found := difference(base, message, changed)) is None:
+        if (found := difference(base, message)) is None:
             return False
         self._recorder.put(DIFFERENCES, message_id, self._number, self._numbers[base_id], found)
         self._add(message_id, self._number, group)

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 
 from ..changes import NO_RECORDER, Recorder, Row
+from ..draft import Draft
 from ..log.differences import Assembled
 from ..log.kept_messages import KeptMessages
 
@@ -24,7 +25,7 @@ class RepairCache:
         self._limit_bytes = limit_bytes
         self._evicted = evicted
         # Not a dict: taking the first key of one is linear in the keys deleted before it.
-        self._messages: OrderedDict[str, bytes] = OrderedDict()
+        self._messages: OrderedDict[str, bytes | Draft] = OrderedDict()
         self._is_recorded = recorder is not NO_RECORDER
         self._kept = KeptMessages(recorder)
         self.size_bytes = 0
@@ -33,18 +34,24 @@ class RepairCache:
         return message_id in self._messages
 
     def add(
-        self, message_id: str, data: bytes, *, durably: bool = False, own: Assembled | None = None
+        self,
+        message_id: str,
+        data: bytes | Draft,
+        *,
+        durably: bool = False,
+        own: Assembled | None = None,
     ) -> bool:
         """Keep a message, with `durably` also beyond a restart. The oldest ones are evicted.
 
         Return True if it is kept and is new.
         """
-        if len(data) > self._limit_bytes or message_id in self._messages:
+        size_bytes = len(own.data if own else data)
+        if size_bytes > self._limit_bytes or message_id in self._messages:
             return False
         if durably and self._is_recorded:
-            self._kept.put(message_id, data, own)
+            self._kept.put(message_id, own.data if own else bytes(data), own)
         self._messages[message_id] = data
-        self.size_bytes += len(data)
+        self.size_bytes += size_bytes
         while self.size_bytes > self._limit_bytes:
             evicted_id, evicted = self._messages.popitem(last=False)
             self.size_bytes -= len(evicted)
@@ -53,6 +60,12 @@ class RepairCache:
                 self._kept.evicted(evicted_id)
         return True
 
+    def replace(self, message_id: str, data: bytes) -> None:
+        """Replace the draft of an own message by the sent bytes. The state keeps the draft."""
+        self.size_bytes -= len(self._messages.pop(message_id, b""))
+        if not self.add(message_id, data):
+            self._evict(message_id)
+
     def discard(self, message_id: str) -> None:
         """Delete a message, also from the state."""
         self._let_go(message_id)
@@ -60,7 +73,8 @@ class RepairCache:
 
     def get(self, message_id: str) -> bytes | None:
         """Return the bytes of a message, or None if they were evicted."""
-        return self._messages.get(message_id)
+        data = self._messages.get(message_id)
+        return None if data is None else bytes(data)
 
     def restore(self, whole: Iterable[Row], differences: Iterable[Row]) -> dict[str, bytes]:
         """Read the kept messages from before a restart, oldest first. `fill` adds them here."""

@@ -27,15 +27,11 @@ class FilterJudge:
         self._bundled: set[str] = set()
         """Those of bundles. They are noted with their events, which wait for the disk: the core may
         have inserted others since, so that they are not judged as the newest."""
-        self._made_before: frozenset[str] = frozenset()
-        """What was in the log at the last start. An own message of these that goes out only now has
-        the filter of before, in which other ids are the newest."""
 
     def restarted(self, log: Sequence[str], parked: Iterable[str]) -> None:
         """Note that the filter is made anew from the disk."""
         self.inserted.extend(log)
         self.inserted.extend(parked)
-        self._made_before = frozenset(log)
 
     def came_in_bundle(self, message_id: str) -> None:
         """Note that the core received a message of a bundle, now or some steps ago."""
@@ -61,8 +57,6 @@ class FilterJudge:
         if bits > most:
             detail = f"{bits} bits are set, by its capacity {most} can be"
             self._fail("the bloom filter rolls", message.message_id, detail)
-        if message.message_id in self._made_before:
-            return
         recent = min(RECENT, self._parameters.capacity // 2)
         for message_id in islice(reversed(self.inserted), recent + 1):
             # Not yet its own, nor what came while it waited to be published.

@@ -38,6 +38,8 @@ class Publisher:
     def _next(self) -> None:
         driver, engine, now_ms = self._driver, self._driver.engine, self._driver.now_ms()
         self._in_hand = item = engine.take(now_ms)
+        if engine.has_news:
+            driver.finish()
         if item is None:
             self._is_busy = False
             if (goes_at_ms := engine.sends_at_ms(now_ms)) is not None:
