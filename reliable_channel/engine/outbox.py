@@ -102,7 +102,7 @@ class Outbox:
         """Add a message, unless it waits already."""
         kind = outgoing.kind
         key = (kind, outgoing.message_id)
-        if key in self.queued or self._is_unwanted(kind):
+        if key in self.queued or (self._is_closing and kind not in OF_APPLICATION):
             return
         if (newest := self._newest.get(kind)) is not None:
             if len(newest) >= _NEWEST[kind]:
@@ -142,7 +142,7 @@ class Outbox:
         taken its place."""
         outgoing = item.outgoing
         self.in_hand -= 1
-        if self._is_unwanted(outgoing.kind):
+        if self._is_closing and outgoing.kind not in OF_APPLICATION:
             return
         if (newest := self._newest.get(outgoing.kind)) is not None:
             if len(newest) >= _NEWEST[outgoing.kind]:
@@ -155,7 +155,7 @@ class Outbox:
         """Keep what the application sent. Drop syncs, retries and repairs, now and later, because
         closing a channel must not wait for them."""
         self._is_closing = True
-        for kind in filter(self._is_unwanted, OutgoingKind):
+        for kind in set(OutgoingKind).difference(OF_APPLICATION):
             self._waiting[kind].clear()
             self.queued = {key for key in self.queued if key[0] is not kind}
             self._newest.get(kind, deque[Outgoing]()).clear()
@@ -177,9 +177,6 @@ class Outbox:
     def undispatched(self) -> list[Outgoing]:
         """Return the waiting messages of the application."""
         return [item.outgoing for item in sorted(self._waiting[OutgoingKind.CONTENT])]
-
-    def _is_unwanted(self, kind: OutgoingKind) -> bool:
-        return self._is_closing and kind not in OF_APPLICATION
 
     def _first(self) -> list[Item] | None:
         """Return the messages of the kind, except content, that is next."""

@@ -46,10 +46,11 @@ class Publisher:
 
     async def run(self, tasks: TaskGroup) -> None:
         """Publish until cancelled. Further tasks start in `tasks`."""
-        backoff = self._wiring.backoff()
+        backoff, engine, to_send = self._wiring.backoff(), self._engine, self._driver.to_send
         while True:
             item = await self._next()
-            self._wake_another(tasks)
+            if engine.outbox.queued or not to_send.waiting:
+                self._wake_another(tasks)
             envelope: Envelope | None = None
             try:
                 envelope = await self._envelope(item)
@@ -101,7 +102,8 @@ class Publisher:
     def _leave_hand(self, item: Item) -> None:
         """Note that the transport has answered."""
         self._awaited.discard(item)
-        self._driver.drained.notify()
+        if (drained := self._driver.drained).waiting:
+            drained.notify()
 
     def _wake_another(self, tasks: TaskGroup) -> None:
         """See that there is a task for what waits, or comes meanwhile."""
