@@ -41,13 +41,12 @@ class Conversation:
     ) -> None:
         self.runtime = runtime
         self._channel_id = channel_id
-        sds = options.sds_options()
-        self._interval_ms = sds.sync_min_interval_ms
+        self._interval_ms = options.sds_options().sync_min_interval_ms
         self._preset = preset
         self._outcomes = Outcomes()
         self._numbers = count()
         self.asking = Asking(sender_id, runtime.emit)
-        self.presence = Presence(sender_id, sds.sync_max_interval_ms, runtime.emit, runtime.now_ms)
+        self.presence = Presence(sender_id, self._interval_ms, runtime.emit, runtime.now_ms)
         self.is_closed = False
         self._notes: Final[dict[type, Callable[[Any, int], None]]] = {
             **dict.fromkeys(SIGNS, self.presence.note),

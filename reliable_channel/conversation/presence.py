@@ -53,7 +53,7 @@ class Presence:
     """Participants of one channel that were heard since it was opened.
 
     Args:
-        sync_interval_ms: the longest interval of sync messages (ms). 0 without sync messages.
+        sync_interval_ms: the interval of sync messages (ms). 0 if there are no sync messages.
     """
 
     def __init__(

@@ -9,7 +9,6 @@ from typing import Annotated, Final, Literal
 from .bloom import BloomParameters
 from .declared import Bound, Doc, Unit, check
 from .outgoing import RetryPolicy, fixed
-from .sync import LONGEST
 
 ENVELOPE_BYTES: Final = 1024
 """Maximum size of the fields of a Waku message besides its payload."""
@@ -272,9 +271,8 @@ class SdsOptions:
     sync_min_interval_ms: Annotated[
         int,
         Bound(0),
-        Doc("""Interval in which the whole channel sends about one sync message. In an idle channel
-        it grows to four times as long. 0 sends none. That is the default of `nim`, because nim-sds
-        treats sync messages as content."""),
+        Doc("""Interval in which the whole channel sends about one sync message. 0 sends none. That
+        is the default of `nim`, because nim-sds treats sync messages as content."""),
     ] = 30_000
     sync_schedule: Annotated[
         SyncScheduleName,
@@ -320,12 +318,6 @@ class SdsOptions:
     def possibly_acknowledged_interval_ms(self) -> int:
         """Retry interval of possibly acknowledged messages, given or by default."""
         return self.possibly_acknowledged_retry_interval_ms or 2 * self.retry_interval_ms
-
-    @property
-    def sync_max_interval_ms(self) -> int:
-        """Interval of sync messages in an idle channel."""
-        backs_off = self.sync_schedule == "suppressed" and not self.self_tuning
-        return self.sync_min_interval_ms * (LONGEST if backs_off else 1)
 
 
 def check_order(min_name: str, least: int, name: str, value: int) -> None:

@@ -48,14 +48,6 @@ _PUTS_OFF: Final = (
 )
 
 
-IDLE_AFTER: Final = 10
-"""Syncs since the last news, after which a channel is idle: all have heard them, and have compared
-their logs, whose roots come after five minutes."""
-LONGEST: Final = 4
-"""Greatest factor of the wait in an idle channel, which doubles with each sync. A greater one would
-hide for an hour that a participant is gone."""
-
-
 class SyncSchedule(Protocol):
     """Rule for the next sync message."""
 
@@ -136,9 +128,6 @@ class SyncTimer:
     Content and requests postpone it, but not without end. Only sync messages carry the roots by
     which logs are compared. In a busy channel, or beside a participant that asks on and on, they
     would otherwise never be heard.
-
-    In an idle channel the wait grows, because all have heard what there is to say. A participant
-    that lacks something ends the idleness by a sync message of its own.
     """
 
     def __init__(self, schedule: SyncSchedule | None, agenda: Agenda | None = None) -> None:
@@ -147,48 +136,23 @@ class SyncTimer:
         self._agenda = agenda or Agenda()
         self._schedule = schedule
         self._latest_ms = 0
-        self._syncs = IDLE_AFTER
-        """Syncs since the last news. A channel begins as an idle one."""
-        self._own_ms: int | None = None
-        """When the last own sync was sent, which restarts the timer more than once."""
 
     def restart(self, heard: SyncTrigger, now_ms: int) -> None:
         """Start the wait again, with the length of the schedule after the last event."""
         if (schedule := self._schedule) is None:
             return
-        was_idle = self._syncs >= IDLE_AFTER
-        if heard not in (SyncTrigger.START, SyncTrigger.SYNC, SyncTrigger.OWN_SYNC):
-            self._syncs = 0
-        elif heard is not SyncTrigger.START and now_ms != self._own_ms:
-            self._syncs += 1
-        if heard is SyncTrigger.OWN_SYNC:
-            self._own_ms = now_ms
         delay_ms = schedule.delay_ms(heard)
+        due_ms = now_ms + delay_ms
         if heard not in _PUTS_OFF:
             self._latest_ms = now_ms + schedule.patience * delay_ms
-            delay_ms *= self._idle_factor(schedule)
-        elif was_idle and schedule.patience:
-            self._latest_ms = now_ms + schedule.patience * schedule.delay_ms(SyncTrigger.SYNC)
-        due_ms = now_ms + delay_ms
-        if heard in _PUTS_OFF and schedule.patience:
+        elif schedule.patience:
             due_ms = min(due_ms, max(now_ms, self._latest_ms))
         self.due_ms = due_ms
         self._agenda.plan(Slot.SYNC, due_ms)
 
     def prompt(self, now_ms: int) -> None:
-        """Note that a participant lacks messages that a sync of ours would name, so that the
-        channel is not idle."""
-        if self._schedule is None or not self._schedule.patience:
-            return
-        was_idle, due_ms, self._syncs = self._syncs > IDLE_AFTER, self.due_ms, 0
-        if was_idle and due_ms is not None:
-            self.restart(SyncTrigger.SYNC, now_ms)
-            self._plan(min(due_ms, self.due_ms or due_ms))
-
-    def _idle_factor(self, schedule: SyncSchedule) -> int:
-        """Return the factor of the wait. It is 1 for the rule of js-waku, which has no patience."""
-        idle = max(0, self._syncs - IDLE_AFTER) if schedule.patience else 0
-        return min(1 << idle, LONGEST)
+        """Note that a participant lacks messages that a sync of ours would name. By default this
+        changes nothing."""
 
     def _plan(self, due_ms: int) -> None:
         self.due_ms = due_ms

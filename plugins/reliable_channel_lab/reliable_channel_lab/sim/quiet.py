@@ -76,10 +76,10 @@ class TimedMember:
         if not said.is_sync and newest > self._has:
             self._has = newest
             self._timer.restart(SyncTrigger.CONTENT, now_ms)
-        elif said.is_sync and newest >= self._has:
+        elif (
+            said.is_sync and newest >= self._has
+        ):  # one that does not know our newest message spares nobody
             self._timer.restart(SyncTrigger.SYNC, now_ms)
-        elif said.is_sync:  # one that does not know our newest message spares nobody
-            self._timer.prompt(now_ms)
 
     def recover(self, message: Said, now_ms: int) -> None:
         """Receive a missing message, which counts as content."""
