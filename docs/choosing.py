@@ -19,10 +19,10 @@ SHORT_PAGES = (PAGE.with_name("index.md"), PAGE.parents[1] / "README.md")
 _SHORT = re.compile(r"(<!-- four presets -->\n)(?:\|[^\n]*\n)*")
 SHORT_POINT = ("group", 20, 0.2)
 FOUR_PRESETS = {
-    "documented": "any group, and the only one with js-waku and nim-sds",
+    "documented": "any group; the only preset for js-waku and nim-sds peers",
     "auto": "channels in which all participants use this SDK: the best choice for most programs",
     "small-group": "up to 100 participants, fixed times",
-    "large-group": "100 participants and more, fixed times: the fewest bytes in silence",
+    "large-group": "100 participants and more, fixed times: the fewest bytes when idle",
 }
 
 

@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import SystemRandom
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
@@ -316,7 +317,9 @@ class Session:
 
 
 def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port
+    """A port below those that the system gives to a test beside this one (Linux: from 32,768)."""
+    while True:
+        port = SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as listening, suppress(OSError):
+            listening.bind(("127.0.0.1", port))
+            return port

@@ -283,6 +283,7 @@ async def ephemeral_messages_are_delivered(bench: Harness) -> None:
     if not bench.profile.has_ephemeral:
         raise NotApplicable(f"the {bench.profile.name} dialect has no ephemeral messages")
     peer = await bench.peer()
+    await bench.delivered(peer)  # it listens: nobody repeats an ephemeral message
     message = replace(bench.message("a", b"brief"), lamport_timestamp=None, bloom_filter=None)
     bench.network.publish(bench.profile.codec.encode(message), ephemeral=True)
     await bench.delivered(peer)
