@@ -235,8 +235,7 @@ class ChannelOptions:
     ] = None
     pubsub_topic: Annotated[
         str | None,
-        Doc("""Static shard of the channel. Default: autosharding by `cluster_id` and
-        `num_shards`."""),
+        Doc("Static shard of the channel. Default: autosharding by `cluster_id` and `num_shards`."),
     ] = None
     cluster_id: Annotated[int, Bound(0, 65_535), Doc("Cluster of the Waku network.")] = 1
     num_shards: Annotated[int, Bound(1, 65_536), Doc("Number of shards of the cluster.")] = 8

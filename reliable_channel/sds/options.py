@@ -292,8 +292,7 @@ class SdsOptions:
     max_message_bytes: Annotated[
         int,
         Bound(1),
-        Doc("""Maximum size of an encoded message. Default: the size that every node
-        relays."""),
+        Doc("Maximum size of an encoded message. Default: the size that every node relays."),
     ] = MAX_MESSAGE_BYTES
     self_tuning: Annotated[
         bool,

@@ -75,8 +75,7 @@ class SvsOptions:
     periodic_timeout_ms: Annotated[
         int,
         Bound(1),
-        Doc("""The value PeriodicTimeout of
-    §4.1."""),
+        Doc("The value PeriodicTimeout of §4.1."),
     ] = 30_000
     periodic_jitter: Annotated[
         float,
@@ -86,8 +85,7 @@ class SvsOptions:
     suppression_period_ms: Annotated[
         int,
         Bound(1),
-        Doc("""The value SuppressionPeriod of
-    §4.1."""),
+        Doc("The value SuppressionPeriod of §4.1."),
     ] = 200
     decay_factor: Annotated[
         float,

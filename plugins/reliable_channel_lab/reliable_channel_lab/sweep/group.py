@@ -93,8 +93,7 @@ class GroupRun(Run):
     idle_ms: Annotated[
         int,
         Bound(0),
-        Doc("""The time for which the run then goes on in
-    silence."""),
+        Doc("The time for which the run then goes on in silence."),
     ] = 0
 
     def __post_init__(self) -> None:

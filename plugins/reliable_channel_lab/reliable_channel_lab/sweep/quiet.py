@@ -39,8 +39,7 @@ class QuietRun(Run):
     sync_min_interval_ms: Annotated[
         int,
         Bound(1),
-        Doc("""With `svs` it is the
-    PeriodicTimeout."""),
+        Doc("With `svs` it is the PeriodicTimeout."),
     ] = 30_000
     loss: Annotated[
         float, SHARE_BELOW_1, Doc("The share of lost copies, of a message and of a sync message.")

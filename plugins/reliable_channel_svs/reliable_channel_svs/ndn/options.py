@@ -30,8 +30,7 @@ class NodeOptions:
         int,
         Bound(1),
         Unit("Interests"),
-        Doc("""The Interests for publications that may be open at
-        a time."""),
+        Doc("The Interests for publications that may be open at a time."),
     ] = 64
     interest_lifetime_ms: Annotated[int, Bound(1)] = 1_000
     retry_min_ms: Annotated[
