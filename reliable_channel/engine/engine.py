@@ -50,7 +50,7 @@ from .segments import FORM, segmentation_of
 from .statistics import TransportCounters
 from .steps import Step, UnwrittenSteps, Wake
 from .store_queries import StoreQueries
-from .sync_core import Arrival, Outcome, SyncCore, Withdrawing
+from .sync_core import Acknowledging, Arrival, Outcome, SyncCore, Withdrawing
 from .translation import EncryptedDelivery, Translation
 
 LAST_LOOK: Final = "last_look_ms"
@@ -146,7 +146,11 @@ class Engine:
         self.unwritten: Final = (
             None
             if archive is None
-            else UnwrittenSteps(archive, Backoff(random.random, first_ms=1_000, max_ms=10_000))
+            else UnwrittenSteps(
+                archive,
+                Backoff(random.random, first_ms=1_000, max_ms=10_000),
+                core.bloom_filter if isinstance(core, Acknowledging) else b"",
+            )
         )
         """The steps that wait to be written; None without state."""
         # What was encrypted inside SDS stands encrypted in the log.
@@ -435,7 +439,8 @@ class Engine:
                 self._spend(self.limit.spend(now_ms))
             item = self.outbox.take()
             if (draft := outgoing.draft) is not None:
-                data, self.has_news = draft.maker.leave(draft, now_ms)
+                written = self.unwritten.bloom_filter if self.unwritten else None
+                data, self.has_news = draft.maker.leave(draft, now_ms, written)
                 kind, message_id = outgoing.kind, outgoing.message_id
                 item.outgoing = Outgoing(kind, message_id, data, outgoing.timestamp_ns)
             return item

@@ -49,16 +49,18 @@ class Growth:
 
     def __init__(self) -> None:
         self.since_ms: int | None = None
-        self._size = 0
+        self._size = self._most = 0
 
     def is_lasting(self, size: int, now_ms: int) -> bool:
         """Note the present size, and return True after each minute of growth."""
         if size and self.since_ms is not None and size > self._size:
-            if now_ms - self.since_ms < GROWS_MS:
+            self._most = max(self._most, size)
+            if now_ms - self.since_ms < GROWS_MS or size < self._most:
                 return False
             self.since_ms, self._size = now_ms, size
             return True
         self.since_ms, self._size = now_ms if size else None, size
+        self._most = size
         return False
 
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, SupportsBytes
 
 from ..errors import StateError
 from ..events import AnyEvent, MessageSent, SendProgress, StateDegraded, StateRecovered
@@ -25,7 +25,7 @@ STEPS_WAITING: Final = 2_000
 """Steps that may wait for the disk before receiving waits, too."""
 WRITE_DELAY_MS: Final = 20
 """Time for which an unimportant step, such as a confirmation, waits to be written with others.
-After a crash in between, the event is emitted again, or the same bytes are published again."""
+After a crash in between, the event is emitted again, or the same message is published again."""
 PROGRESS: Final = (MessageSent, SendProgress)
 """Events that may come after `WRITE_DELAY_MS`."""
 ENTRIES_AT_RISK: Final = 200_000
@@ -80,8 +80,13 @@ class UnwrittenSteps:
     If the store fails, the channel continues in memory, and unwritten data is tried again.
     """
 
-    def __init__(self, archive: ArchiveOverlay, backoff: Backoff) -> None:
+    def __init__(
+        self, archive: ArchiveOverlay, backoff: Backoff, bloom_filter: SupportsBytes = b""
+    ) -> None:
         self._archive = archive
+        self._bloom_filter = bloom_filter
+        self._writing_filter = self.bloom_filter = bytes(bloom_filter)
+        """The bloom filter after the last step that ended: what may be acknowledged."""
         self._backoff = backoff
         self._waiting: deque[Step] = deque()
         self.is_urgent = False
@@ -142,6 +147,7 @@ class UnwrittenSteps:
         data, or if a failing store is in its pause and `at_once` is False. Call `written` or
         `failed`, and then `finish`."""
         self._batch, self.is_urgent = len(self._waiting), False
+        self._writing_filter = bytes(self._bloom_filter)
         for step in self._waiting:
             if self._unwritten and step.changes:
                 self._unwritten.add(step.changes)
@@ -181,6 +187,7 @@ class UnwrittenSteps:
     def finish(self) -> Iterator[tuple[Step, StateError | None]]:
         """Return the steps that this write ended, each with the reason for its refusal, if any."""
         batch, self._batch = self._batch, 0
+        self.bloom_filter = self._writing_filter
         for _ in range(batch):
             step = self._waiting.popleft()
             self.ended += 1

@@ -8,7 +8,7 @@ the given function, and never waits. After each call its owner writes `changes()
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol, SupportsBytes, runtime_checkable
 
 from .._contracts.repair_policies import RepairPolicy, both
 from .._contracts.signing import Signing
@@ -98,6 +98,13 @@ class Withdrawing(Protocol):
         """Withdraw an own message. No participant has seen it, because neither the message nor any
         reference to it was sent."""
         ...
+
+
+@runtime_checkable
+class Acknowledging(Protocol):
+    """Core whose messages acknowledge others by a bloom filter."""
+
+    bloom_filter: SupportsBytes
 
 
 @runtime_checkable

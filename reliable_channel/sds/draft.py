@@ -51,8 +51,11 @@ class Maker(Protocol):
         """Encode a draft as it is."""
         ...
 
-    def leave(self, draft: "Draft", now_ms: int) -> tuple[bytes, bool]:
-        """Encode a message that leaves now, with the filter and the requests of now.
+    def leave(
+        self, draft: "Draft", now_ms: int, bloom_filter: bytes | None = None
+    ) -> tuple[bytes, bool]:
+        """Encode a message that leaves now, with the requests of now, and the filter of now or an
+        older one: a message must not acknowledge what the state does not have yet.
 
         Return True with it if it has requests: then there is an event. A draft that has left gives
         the same bytes again.
@@ -70,8 +73,10 @@ class Draft:
     history: History
     has_filter: bool
     """True if it leaves with a bloom filter."""
+    signature: bytes
+    """Signature of the encoded fixed part. Empty in a channel without signatures."""
     size_bytes: int
-    """Length of the encoded fixed part."""
+    """Length of the encoded fixed part, with its signature."""
 
     def __len__(self) -> int:
         return self.size_bytes

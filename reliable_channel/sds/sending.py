@@ -9,6 +9,7 @@ from typing import ClassVar, Final, SupportsBytes
 from .changes import LogKey
 from .dialects import CodecError
 from .dialects.codec import MAX_ID_BYTES
+from .dialects.signature import with_signature
 from .draft import Draft, Histories
 from .errors import (
     ContentTooLong,
@@ -23,7 +24,7 @@ from .log.entry import LogEntry
 from .log.root import LogRoot
 from .message import HistoryEntry, Message
 from .outgoing import OutgoingEntry
-from .signing import sign_message
+from .signing import sign_message, signed_text
 from .state import ChannelState
 from .states import Trigger
 from .sync import SyncTrigger
@@ -192,10 +193,12 @@ class Sender:
 
     def bare(self, draft: Draft) -> bytes:
         """Encode the fixed part of a message (see `Maker.bare`)."""
-        codec = self._state.profile.codec
-        return self._signed(codec.assemble(draft.message, bytes(draft.history)))
+        data = self._state.profile.codec.assemble(draft.message, bytes(draft.history))
+        return with_signature(data, draft.signature) if draft.signature else data
 
-    def leave(self, draft: Draft, now_ms: int) -> tuple[bytes, bool]:
+    def leave(
+        self, draft: Draft, now_ms: int, bloom_filter: bytes | None = None
+    ) -> tuple[bytes, bool]:
         """Encode a message that leaves now (see `Maker.leave`)."""
         state, message_id = self._state, draft.message.message_id
         entry = state.outgoing_buffer.entries.get(message_id)
@@ -203,6 +206,8 @@ class Sender:
             return entry.data, False
         fixed, history = draft.message, bytes(draft.history)
         due, wants_filter = self._requests(now_ms), draft.has_filter
+        if bloom_filter is None:
+            bloom_filter = bytes(state.bloom_filter)
         # `send` left room for the filter, unless the options were others then.
         for requests, has_filter in ((due, wants_filter), ((), wants_filter), ((), False)):
             message = Message(
@@ -210,14 +215,17 @@ class Sender:
                 message_id,
                 fixed.channel_id,
                 fixed.lamport_timestamp,
-                bloom_filter=bytes(state.bloom_filter) if has_filter else None,
+                bloom_filter=bloom_filter if has_filter else None,
                 repair_request=requests,
                 content=fixed.content,
                 is_tuned=self.is_tuned and has_filter,
             )
             data = state.profile.codec.assemble(message, history)
             if self._signing is not None:
-                data = self._signed(data)
+                try:
+                    data = self._signed(data)
+                except Exception:  # of a plugin: what `send` signed is valid without the rest
+                    message, data = fixed, self.bare(draft)
             if len(data) <= state.options.max_message_bytes:
                 break
         if message.repair_request:
@@ -249,14 +257,20 @@ class Sender:
         state, has_filter = self._state, self._wants_filter(now_ms)
         message = Message(state.sender_id, message_id, state.channel_id, lamport, content=content)
         history = state.causal_tail.encoded()
-        data = state.profile.codec.assemble(message, history)
-        if self._signing is not None:
-            data = self._signed(data)
+        draft, data = self._fixed(message, history, has_filter)
         length = len(data) + (self._filter_bytes if has_filter else 0)
         if length > state.options.max_message_bytes:
             raise self._too_long(content, length, hint=LONGER)
-        draft = Draft(self, message, self._histories.share(history), has_filter, len(data))
         return draft, Assembled(data, history)
+
+    def _fixed(self, message: Message, history: bytes, has_filter: bool) -> tuple[Draft, bytes]:
+        """Return the draft of a message, and its encoded fixed part."""
+        data, signature = self._state.profile.codec.assemble(message, history), b""
+        if self._signing is not None:
+            signature = self._signing.sign(signed_text(data))
+            data = with_signature(data, signature)
+        shared = self._histories.share(history)
+        return Draft(self, message, shared, has_filter, signature, len(data)), data
 
     def _drafted(self, data: bytes, now_ms: int) -> bytes | Draft:
         """An encoded message as a draft; as it is where this dialect cannot read it."""
@@ -276,8 +290,7 @@ class Sender:
             content=logged.content if logged else message.content,
         )
         history = b"".join(map(codec.encode_causal_entry, message.causal_history))
-        shared = self._histories.share(history)
-        return Draft(self, fixed, shared, self._wants_filter(now_ms), len(data))
+        return self._fixed(fixed, history, self._wants_filter(now_ms))[0]
 
     def _ready(self, data: SupportsBytes, now_ms: int) -> bytes | Draft:
         """A message for its owner, who has a draft leave."""

@@ -31,7 +31,8 @@ class Signing(Protocol):
     """
 
     def sign(self, data: bytes) -> bytes:
-        """Sign in the name of this participant. `send` raises its errors."""
+        """Sign in the name of this participant. `send` raises its errors. If the message waits, and
+        signing fails when it leaves, it leaves as `send` signed it."""
         ...
 
     def verify(self, sender_id: str, data: bytes, signature: bytes) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reliable_channel.engine.outbox import CONTROL_LIMIT, EPHEMERAL_LIMIT, FRESH_NS, Outbox
+from reliable_channel.engine.outbox import CONTROL_LIMIT, EPHEMERAL_LIMIT, FRESH_NS, Growth, Outbox
 from reliable_channel.sds.events import Outgoing, OutgoingKind
 
 
@@ -170,3 +170,9 @@ def test_who_closes_waits_for_what_the_application_sent_and_for_nothing_else() -
     outbox.put_back(in_hand)
     assert take_all(outbox) == ["content", "control", "ephemeral"]
     assert not outbox.queued
+
+
+def test_a_backlog_that_shrinks_does_not_grow() -> None:
+    growth = Growth()
+    sizes = [1, *range(1_000, 100, -5)]
+    assert not any(growth.is_lasting(size, 1_000 * s) for s, size in enumerate(sizes))

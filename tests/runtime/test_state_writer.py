@@ -11,12 +11,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reliable_channel import MessageReceived
+from reliable_channel import ChannelOptions, MessageAcknowledged, MessageReceived
 from reliable_channel.runtime import state_writer
+from reliable_channel.runtime.publisher import CONCURRENCY
 from reliable_channel.sds.changes import Changes
 from reliable_channel.state import Identity, SqliteStateStore, StateUnavailable
-from reliable_channel.transport import MemoryNetwork
-from tests.channel.world import listening, make_channel
+from reliable_channel.transport import Envelope, MemoryNetwork, Transport
+from tests.channel.world import Spy, listening, make_channel
 
 pytestmark = pytest.mark.anyio
 
@@ -42,6 +43,12 @@ class SlowDisk(SqliteStateStore):
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"  # virtual time does not wait for threads
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(20):
+        while not condition():  # noqa: ASYNC110
+            await anyio.sleep(0.001)
 
 
 async def asked(disk: SlowDisk) -> None:
@@ -72,6 +79,44 @@ async def test_what_is_not_written_is_neither_sent_nor_accepted(tmp_path: Path) 
             assert not accepted.is_set()
             disk.may_write.set()
         assert accepted.is_set()
+
+
+class Gate(Spy):
+    """A transport that is open when it is told to be."""
+
+    def __init__(self, inner: Transport) -> None:
+        super().__init__(inner)
+        self.opens = anyio.Event()
+        self.came = 0
+
+    async def publish(self, envelope: Envelope) -> None:
+        self.came += 1
+        await self.opens.wait()
+        await super().publish(envelope)
+
+
+async def test_what_is_not_written_is_not_acknowledged_by_what_leaves(tmp_path: Path) -> None:
+    network, disk = MemoryNetwork(), SlowDisk(tmp_path / "state.db")
+    gate = Gate(network.transport())
+    quiet = ChannelOptions(sync_min_interval_ms=0, possible_acks_threshold=1)
+    bob = make_channel(network.transport(), "bob", options=quiet)
+    async with (
+        listening(bob) as told,
+        make_channel(gate, "alice", state=disk, options=quiet) as alice,
+    ):
+        for number in range(CONCURRENCY + 1):
+            await alice.send(b"own %d" % number)
+        await until(lambda: gate.came == CONCURRENCY)
+        disk.may_write.clear()
+        disk.asked.clear()
+        await bob.send(b"not written")
+        await asked(disk)
+        gate.opens.set()
+        await until(lambda: len(told.contents) == CONCURRENCY + 1)
+        assert not told.of(MessageAcknowledged)
+        disk.may_write.set()
+        await alice.send(b"it is written")
+        await told.first(MessageAcknowledged)
 
 
 async def test_what_is_not_written_is_not_told(tmp_path: Path) -> None:

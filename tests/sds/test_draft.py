@@ -14,6 +14,7 @@ from reliable_channel.sds.errors import ContentTooLong
 from reliable_channel.sds.events import Outgoing, OutgoingKind, RepairRequested
 from reliable_channel.sds.message import Message
 from reliable_channel.sds.references.causal_history import history_entry
+from reliable_channel.sds.signing import check_signature
 
 from .test_signing import Seals
 from .world import CODEC, MINUTE, NOW_MS, SECOND, decode, events, forge, leave, only, participant
@@ -100,6 +101,21 @@ def test_one_that_is_accepted_is_never_too_long(
     assert events(alice, RepairRequested) == []
     alice.send(b"short", LATER_MS)
     assert left(draft_of(alice)).repair_request
+
+
+def test_where_signing_fails_later_what_send_signed_leaves() -> None:
+    seals = Seals("alice")
+    alice = late(signing=seals)
+    alice.send(b"hello", NOW_MS)
+    draft = draft_of(alice)
+    bare = bytes(draft)
+    seals.sign = fails  # type: ignore[method-assign]
+    assert leave(draft, LATER_MS) == (bare, False)
+    check_signature(Seals("alice"), CODEC.decode(bare), bare)
+
+
+def fails(data: bytes) -> bytes:
+    raise OSError("the key is away")
 
 
 def test_a_retry_is_the_bytes_that_left() -> None:

@@ -61,8 +61,11 @@ class RepairCache:
         return True
 
     def replace(self, message_id: str, data: bytes) -> None:
-        """Replace the draft of an own message by the sent bytes. The state keeps the draft."""
-        self.size_bytes -= len(self._messages.pop(message_id, b""))
+        """Replace the draft of an own message, if it is here, by the sent bytes. The state keeps
+        the draft."""
+        if (draft := self._messages.pop(message_id, None)) is None:
+            return
+        self.size_bytes -= len(draft)
         if not self.add(message_id, data):
             self._evict(message_id)
 
