@@ -52,7 +52,7 @@ def _base(root: RootFs) -> list[str]:
         assert found is not None, f"there is no {name}"
         root.add_program(Path(found), inside)
     # libgcc, which every Linux has, and wheels of Rust load.
-    root._add_libraries(Path(sysconfig.get_path("platlib"), "pydantic_core").glob("*.so"))
+    root.add_libraries(Path(sysconfig.get_path("platlib"), "pydantic_core").glob("*.so"))
     for folder in ("usr/bin", "var/lib"):
         (root.root / folder).mkdir(parents=True, exist_ok=True)
     (root.root / "usr/bin/python3").symlink_to(program)

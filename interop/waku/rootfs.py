@@ -42,7 +42,7 @@ class RootFs:
     def add_program(self, source: Path, inside: str) -> None:
         """Copy a program or an extension there, and the shared libraries that it loads."""
         self.add(source, inside).chmod(0o755)
-        self._add_libraries([source])
+        self.add_libraries([source])
 
     def add_python(self) -> str:
         """Copy the Python that runs this, and say where its program is inside."""
@@ -56,7 +56,7 @@ class RootFs:
         )
         program = Path(sys.executable).resolve()
         self.add_program(program, str(program))
-        self._add_libraries((stdlib / "lib-dynload").glob("*.so"))
+        self.add_libraries((stdlib / "lib-dynload").glob("*.so"))
         return str(program)
 
     def add_requirements(self, inside: str, *arguments: str) -> None:
@@ -66,7 +66,7 @@ class RootFs:
         run(*pip, "--no-deps", "--no-compile", "--target", str(target), *arguments)
         for module in target.rglob("*.py"):
             py_compile.compile(str(module), dfile="/" + str(module.relative_to(self.root)))
-        self._add_libraries(target.rglob("*.so"))
+        self.add_libraries(target.rglob("*.so"))
 
     def tar(self) -> Path:
         """All of it as one archive."""
@@ -75,7 +75,7 @@ class RootFs:
             tar.add(self.root, ".")
         return archive
 
-    def _add_libraries(self, programs: Iterable[Path]) -> None:
+    def add_libraries(self, programs: Iterable[Path]) -> None:
         for program in programs:
             listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True)
             for found in LIBRARY.findall(listed.stdout):

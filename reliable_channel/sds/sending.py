@@ -257,20 +257,16 @@ class Sender:
         state, has_filter = self._state, self._wants_filter(now_ms)
         message = Message(state.sender_id, message_id, state.channel_id, lamport, content=content)
         history = state.causal_tail.encoded()
-        draft, data = self._fixed(message, history, has_filter)
+        data = state.profile.codec.assemble(message, history)
+        signature = b"" if self._signing is None else self._signing.sign(signed_text(data))
+        if signature:
+            data = with_signature(data, signature)
         length = len(data) + (self._filter_bytes if has_filter else 0)
         if length > state.options.max_message_bytes:
             raise self._too_long(content, length, hint=LONGER)
-        return draft, Assembled(data, history)
-
-    def _fixed(self, message: Message, history: bytes, has_filter: bool) -> tuple[Draft, bytes]:
-        """Return the draft of a message, and its encoded fixed part."""
-        data, signature = self._state.profile.codec.assemble(message, history), b""
-        if self._signing is not None:
-            signature = self._signing.sign(signed_text(data))
-            data = with_signature(data, signature)
         shared = self._histories.share(history)
-        return Draft(self, message, shared, has_filter, signature, len(data)), data
+        draft = Draft(self, message, shared, has_filter, signature, len(data))
+        return draft, Assembled(data, history)
 
     def _drafted(self, data: bytes, now_ms: int) -> bytes | Draft:
         """An encoded message as a draft; as it is where this dialect cannot read it."""
@@ -290,7 +286,11 @@ class Sender:
             content=logged.content if logged else message.content,
         )
         history = b"".join(map(codec.encode_causal_entry, message.causal_history))
-        return self._fixed(fixed, history, self._wants_filter(now_ms))[0]
+        signature = b""
+        if self._signing is not None:
+            signature = self._signing.sign(signed_text(codec.assemble(fixed, history)))
+        shared = self._histories.share(history)
+        return Draft(self, fixed, shared, self._wants_filter(now_ms), signature, len(data))
 
     def _ready(self, data: SupportsBytes, now_ms: int) -> bytes | Draft:
         """A message for its owner, who has a draft leave."""
