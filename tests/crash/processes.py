@@ -57,6 +57,8 @@ class Life:
         self._stdout = asyncio.StreamReader(limit=MAX_LINE)
         self._transports: list[asyncio.BaseTransport] = []
         self.pid = self._process.pid
+        self.heard = anyio.Event()
+        """Set when all that it told was taken."""
 
     async def connect(self) -> None:
         loop, process = asyncio.get_running_loop(), self._process
@@ -114,11 +116,13 @@ class Killable:
         return self.process is not None and self.process.is_running
 
     async def kill(self) -> None:
-        """SIGKILL, as the kernel does it when memory runs out."""
+        """SIGKILL, as the kernel does it when memory runs out. What it told before is taken: heard
+        in the next life it would be confirmed before what that life tells."""
         process, self.process = self.process, None
         if process is not None and process.is_running:
             process.kill()
             await process.wait()
+            await process.heard.wait()
 
     async def _listen(self, process: Life) -> None:
         try:
@@ -126,6 +130,7 @@ class Killable:
                 self.told(line)
         finally:
             process.close()
+            process.heard.set()
         if process is self.process:
             # It ended by itself, as one does that finds no node: a supervisor starts it again.
             await process.wait()
