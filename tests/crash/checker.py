@@ -71,7 +71,7 @@ def broken_promises(stories: Sequence[Story], logs: Mapping[str, Sequence[str]])
         # Not those that were told to be accepted: the process may have died before it said so.
         own = {i for i in log if wire[i].sender_id == story.name}
         found += _told_once(story, set(log) - own)
-        found += _redelivered_last(story)
+        found += redelivered_last(story)
         found += _causal_order(story, own, wire)
     return found
 
@@ -86,19 +86,25 @@ def _told_once(story: Story, others: Set[str]) -> Iterator[str]:
         yield f"{story.name}: {message_id} is in the log and was never told"
 
 
-def _redelivered_last(story: Story) -> Iterator[str]:
-    """What is emitted again is the end of what was emitted before: all else was confirmed."""
-    before: list[str] = []
+def redelivered_last(story: Story) -> Iterator[str]:
+    """What is emitted again is the end of what was emitted before: all else was confirmed. A life
+    that is killed within it has told a part of that end."""
+    order: list[str] = []
+    confirmed = 0  # so many of `order`, at least
     for number, life in enumerate(story.lives):
         again = [each.message_id for each in life if each.redelivered]
         if any(each.redelivered for each in life[len(again) :]):
             yield f"{story.name}: in life {number} something new came before what is emitted again"
-        known = set(before)
+        known = set(order)
         repeated = [message_id for message_id in again if message_id in known]
-        if repeated != before[len(before) - len(repeated) :]:
-            yield f"{story.name}: in life {number} something confirmed was emitted again"
-        before = [i for i in before if i not in set(again)]
-        before += [each.message_id for each in life]
+        if repeated:
+            begins = order.index(repeated[0])
+            ends = begins + len(repeated)
+            whole = len(again) < len(life)
+            if begins < confirmed or order[begins:ends] != repeated or (whole and order[ends:]):
+                yield f"{story.name}: in life {number} something confirmed was emitted again"
+            confirmed = max(confirmed, begins)
+        order += [each.message_id for each in life if each.message_id not in known]
 
 
 def _causal_order(story: Story, own: Set[str], wire: Mapping[str, Message]) -> Iterator[str]:
