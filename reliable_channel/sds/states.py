@@ -1,33 +1,37 @@
-"""The states of a message as one participant sees it, and every transition between them.
+"""States of a message for one participant, and every transition between two states.
 
-A participant knows a message by its id. It may have the message, or know of it only because another
-message lists it in its causal history. LIP 109 describes what to do in each case but names no
-states. This module names them in one table.
+A participant knows a message by its id. The participant may have the message, or may only know that
+another message lists its id. LIP 109 describes what to do in each case but names no states. `State`
+names each state.
 
-**Known by reference.** A message arrives whose causal history lists an id that is not known here.
-The id becomes *missing*. It is searched in Store, and peers are asked for it (SDS-R). The message
-that refers to it is *parked*, because a message is delivered only after its dependencies.
-References cost their sender a few bytes and a receiver much more. Only a limited number therefore
-become missing at once. The others are *queued* and become missing later. A missing message that is
-not found in time is *lost*. Messages that wait for it are delivered without it, and name it.
+**Known by reference.** If a message arrives whose causal history lists an unknown id, this id
+becomes *missing*. A participant searches a missing message in Store, and asks peers for it (SDS-R).
+A message that refers to a missing message is *parked*, because a message is delivered only after
+its dependencies. A reference costs its sender a few bytes and a receiver much more. Therefore only
+a limited number of ids become missing at once. Further ids are *queued* and become missing later.
+A missing message that is not found in time is *lost*. A message that waits for a lost message is
+delivered without it, and names the lost message.
 
 **Joining.** A participant that joins a running channel cannot distinguish a lost message from an
-earlier one. For a while, unknown ids are *presumed* historic: searched, but nothing waits for them.
-If one is not found, or was sent before the join, it is *historic*, and is not searched again.
+earlier message. For a while, unknown ids are *presumed* historic: searched, but no message waits
+for them. A presumed message that is not found, or was sent before the join, is *historic*, and is
+not searched again.
 
 **Here.** A message that arrives is *delivered* if each of its dependencies is delivered, lost or
-historic. Otherwise it is *parked*. A full buffer drops a parked message, which then is missing
-again. A delivered message stays in the log until the log's limits *evict* it. Then only its id is
-remembered, so that a reference to it does not make it missing.
+historic. A message that arrives before one of its dependencies is *parked*. A full buffer drops a
+parked message, which then is missing again. A delivered message stays in the log until the log's
+limits *evict* it. The id of an evicted message is remembered, so that a reference to the message
+does not make it missing.
 
 **Forgotten.** The lists of lost, historic and evicted ids have limits. When an id leaves its list,
 the message is *unknown* again.
 
-The core decides by this table. A reference (`references/unknown.py`, `search.py`) leads to
-`TRANSITIONS[state, event]`. The attributes of `State` determine which messages wait and which are
-searched. A state is not stored. It follows from the table of the core that has the id
-(`states_of.py`). With `check_transitions`, as in all tests and simulations, every step is compared
-with the table. A step that is not in the table raises `IllegalTransition`.
+The core decides by the table `TRANSITIONS`. A reference (`references/unknown.py`, `search.py`)
+leads to `TRANSITIONS[state, event]`. The attributes of `State` determine which messages wait and
+which messages are searched. The state of a message is not stored. The state follows from the table
+of the core that has the id (`states_of.py`). With `check_transitions`, as in all tests and
+simulations, every step is compared with `TRANSITIONS`. A step that is not in `TRANSITIONS` raises
+`IllegalTransition`.
 """
 
 from collections.abc import Callable, Iterator
