@@ -18,7 +18,7 @@ def page() -> str:
 def _lines() -> Iterator[str]:
     yield "# The states of a message"
     yield ""
-    yield "Written by `make docs` from `reliable_channel/sds/states.py`, which the core obeys."
+    yield "`make docs` writes this page from the core's rules, `reliable_channel/sds/states.py`."
     title, _, essay = inspect.cleandoc(states.__doc__ or "").partition("\n\n")
     yield from ("", title, "", essay)
     yield from (
@@ -48,8 +48,9 @@ def _lines() -> Iterator[str]:
                 sources = ", ".join(state.value for state in before)
                 yield f"| {_name(event)} | {event.value} | {sources} | {after.value} |"
     yield ""
-    yield "A reference to a message in any other state changes nothing. Every other pair of state"
-    yield "and event is illegal: in tests and simulations it raises `IllegalTransition`."
+    yield "A reference changes nothing if the table has no row for the message's state. Each other"
+    yield "event without a row for the state is illegal: in tests and simulations the event raises"
+    yield "`IllegalTransition`."
 
 
 def _name(event: Trigger) -> str:

@@ -13,9 +13,9 @@ A missing message that is not found in time is *lost*. A message that waits for 
 delivered without it, and names the lost message.
 
 **Joining.** A participant that joins a running channel cannot distinguish a lost message from an
-earlier message. For a while, unknown ids are *presumed* historic: searched, but no message waits
-for them. A presumed message that is not found, or was sent before the join, is *historic*, and is
-not searched again.
+earlier message. For a while after the join, unknown ids are *presumed* historic: searched, but no
+message waits for them. A presumed message that is not found, or was sent before the join, is
+*historic*, and is not searched again.
 
 **Here.** A message that arrives is *delivered* if each of its dependencies is delivered, lost or
 historic. A message that arrives before one of its dependencies is *parked*. A full buffer drops a
