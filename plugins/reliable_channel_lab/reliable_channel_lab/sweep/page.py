@@ -164,7 +164,9 @@ def _table_of_best(records: Sequence[Record], asked: BestOf) -> str:
         each=asked.each,
     )
     cost_label, cost_unit = _axis(asked.least)
-    head = [*map(_code, asked.each), *(f"best {_code(name)}" for name in asked.of), cost_label]
+    beside = f" ({_told(asked.where)})" if asked.where else ""
+    best_of = [f"cheapest {_code(name)} with {_code(asked.target)}{beside}" for name in asked.of]
+    head = [*map(_code, asked.each), *best_of, cost_label]
     rows = [head, ["---"] * len(head)]
     for answer in answers:
         chosen, cost = [_NO_FIGURE] * len(asked.of), _NO_FIGURE
@@ -172,9 +174,7 @@ def _table_of_best(records: Sequence[Record], asked: BestOf) -> str:
             chosen = [_value(answer.choice[name]) for name in asked.of]
             cost = f"{answer.cost / cost_unit:,.3g}"
         rows.append([*(_value(answer.given[name]) for name in asked.each), *chosen, cost])
-    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    beside = f", {_told(asked.where)}" if asked.where else ""
-    return f"`{asked.target}` at the least {words(asked.least)}{beside}:\n\n{table}"
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def _bytes(count: float) -> str:
