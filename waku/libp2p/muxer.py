@@ -2,7 +2,7 @@
 
 `receive` accepts bytes, `next_event` returns events, and `data_to_send` returns bytes to send. Each
 stream has a number. Received bytes count against the limits until the application calls `consumed`.
-After this call, yamux gives the peer more credit.
+In yamux, the peer gets more credit after a call of `consumed`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ _PATTERN: Final = (("e",), ("e", "ee", "s", "es"), ("s", "se"))
 
 
 class HandshakeState:
-    """State of one side of a Noise handshake. The two sides write and read three messages in turn."""
+    """State of one side of a Noise handshake. Each side writes and reads the three messages in
+    turn."""
 
     def __init__(
         self,
