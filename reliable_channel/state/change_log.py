@@ -147,7 +147,7 @@ def size_bytes(rows: Iterable[Row | None]) -> int:
 
 
 def pack(rows: Rows) -> Packed:
-    """Encode the rows of a transaction. The sign `+` precedes a row, `-` the key of a deleted row,
+    """Encode the rows of a transaction. `+` precedes a row, `-` the key of a deleted row,
     and `=` the key of a large row.
 
     Raises:
