@@ -1,11 +1,11 @@
-"""The exit status of every command, and of every error."""
+"""Exit status of each command, and of each error."""
 
 from enum import IntEnum
 from functools import cache
 
 
 class ExitCode(IntEnum):
-    """Meaning of a command's exit status."""
+    """Exit status of a command, with its meaning."""
 
     meaning: str
 
@@ -30,7 +30,8 @@ class ExitCode(IntEnum):
 
 @cache
 def expected_errors() -> dict[type[Exception], ExitCode]:
-    """Errors printed as one line instead of a traceback. The first match applies."""
+    """Return the errors that are printed as one line, each with an exit status. The first entry
+    that matches an error applies."""
     from waku.node import ArchiveError
 
     from ..errors import (

@@ -1,4 +1,4 @@
-"""`reliable-channel listen`: prints the messages of a channel."""
+"""Command `reliable-channel listen`, which prints the messages of a channel."""
 
 import json
 import time

@@ -72,7 +72,8 @@ async def _obey(channel: "ReliableChannel", unconfirmed: dict[str, MessageReceiv
 async def obey_line(
     channel: "ReliableChannel", line: bytes, unconfirmed: dict[str, MessageReceived]
 ) -> bool:
-    """Execute one line and answer it. Return False for `stop`."""
+    """Execute the command in one input line, and print the answer. Return False after the command
+    `stop`."""
     ref: object = None
     try:
         command = _command(line)
@@ -166,7 +167,7 @@ def _entries(channel: "ReliableChannel") -> list[dict[str, object]]:
 async def write_events(
     channel: "ReliableChannel", unconfirmed: dict[str, MessageReceived] | None
 ) -> None:
-    """Write each event as a line, and confirm it at once if `unconfirmed` is None."""
+    """Print each event as a line, and confirm it at once if `unconfirmed` is None."""
     async for event in channel.events(confirm=unconfirmed is None):
         # Written first: what a harness did not read before it ended must be emitted again.
         write(record(event, _now_ms()))
@@ -193,7 +194,7 @@ def _say(event: str, **values: object) -> None:
 
 
 def write(values: dict[str, object]) -> None:
-    """Write one line of JSON."""
+    """Print a JSON object as one line."""
     sys.stdout.write(json.dumps(values, separators=(",", ":")) + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""`reliable-channel state`: commands for state files, without opening a channel."""
+"""Command group `reliable-channel state`, for state files of channels that are not open."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _AGE: Final = {"d": DAY_MS, "h": DAY_MS // 24}
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands of the group."""
+    """Add the commands of the group `state`."""
     app.command("list")(listed)
     app.command("check")(check)
     app.command("export")(export)

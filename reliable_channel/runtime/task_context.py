@@ -12,7 +12,8 @@ from .state_writer import StateWriter
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """Context of a task in a channel."""
+    """Driver, transport, health and state writer of a channel, as its tasks use them. engine,
+    transport and options."""
 
     driver: RealTimeDriver
     transport: Transport
@@ -22,10 +23,10 @@ class TaskContext:
     """Function that returns a uniform random number in [0, 1)."""
 
     def backoff(self) -> Backoff:
-        """Return a new growing pause between attempts."""
+        """Return a new backoff for the pauses between attempts."""
         return Backoff(self.random)
 
     async def writable(self) -> None:
-        """Wait while too much waits for the disk."""
+        """Wait while too many steps wait for the disk."""
         if self.writer is not None:
             await self.writer.writable()

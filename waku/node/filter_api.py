@@ -1,4 +1,5 @@
-"""`/filter/v2`: subscriptions at a service node, and the pushed messages (12/WAKU2-FILTER)."""
+"""REST operations below `/filter/v2`: subscriptions at a service node, and pushed messages
+(12/WAKU2-FILTER)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ __all__ = ["ROUTES"]
 
 
 async def subscribe(node: ServedNode, request: Request) -> Response:
-    """POST and PUT /filter/v2/subscriptions."""
+    """Answer POST and PUT /filter/v2/subscriptions: subscribe to content topics."""
     asked = _asked(node, request)
     if isinstance(asked, Response):
         return asked
@@ -35,7 +36,7 @@ async def subscribe(node: ServedNode, request: Request) -> Response:
 
 
 async def unsubscribe(node: ServedNode, request: Request) -> Response:
-    """DELETE /filter/v2/subscriptions."""
+    """Answer DELETE /filter/v2/subscriptions: unsubscribe from content topics."""
     asked = _asked(node, request)
     if isinstance(asked, Response):
         return asked
@@ -49,7 +50,7 @@ async def unsubscribe(node: ServedNode, request: Request) -> Response:
 
 
 async def unsubscribe_all(node: ServedNode, request: Request) -> Response:
-    """DELETE /filter/v2/subscriptions/all."""
+    """Answer DELETE /filter/v2/subscriptions/all: unsubscribe from all content topics."""
     try:
         body = read_json(request, plain_text=False)
         request_id = text(closed_object(body, required={"requestId"}, optional=set())["requestId"])
@@ -62,12 +63,12 @@ async def unsubscribe_all(node: ServedNode, request: Request) -> Response:
 
 
 async def ping(node: ServedNode, request: Request) -> Response:
-    """GET /filter/v2/subscriptions/{requestId}."""
+    """Answer GET /filter/v2/subscriptions/{requestId}: ping the service node."""
     return await _ask(node, request, request.path_values[0], lambda s, client: s.ping(client))
 
 
 async def messages(node: ServedNode, request: Request) -> Response:
-    """GET /filter/v2/messages/{contentTopic}."""
+    """Answer GET /filter/v2/messages/{contentTopic} with the unread messages."""
     topic = request.path_values[0]
     found = node.clients.get(request.client_id).filter_cache.take_content(topic)
     if found is None:
