@@ -65,7 +65,7 @@ def short_page(page: Path) -> str:
         and figure.measures is not None
     }
     lines = [
-        "| preset | for | bytes a message | 95 % delivered within | half acknowledged within |",
+        "| preset | suitable for | bytes per message | 95 % delivered in | 50 % acknowledged in |",
         "|---|---|--:|--:|--:|",
     ]
     for name, purpose in FOUR_PRESETS.items():
