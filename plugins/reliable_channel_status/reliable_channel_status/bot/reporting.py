@@ -88,7 +88,7 @@ PREFIX = "status_bot_"
 
 
 class MetricsUnavailable(ImportError):
-    """The package `prometheus-client` is not installed."""
+    """Error that the package `prometheus-client` is not installed."""
 
 
 @contextmanager
