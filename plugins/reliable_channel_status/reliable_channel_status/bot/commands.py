@@ -227,7 +227,7 @@ MAX_WORDS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """Parameter of a command."""
+    """Parameter of a bot's command."""
 
     name: str
     reads: Reads

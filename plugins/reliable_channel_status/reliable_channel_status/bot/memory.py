@@ -269,7 +269,7 @@ class BotMemory:
         self._recorder.delete(table, key)
 
     def write(self) -> None:
-        """Write all changed rows."""
+        """Write all changed rows to the store."""
         self._write()
 
     def close(self) -> None:
