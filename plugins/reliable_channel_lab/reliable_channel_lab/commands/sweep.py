@@ -1,4 +1,4 @@
-"""`reliable-channel sweep`: hundreds of seeded simulations, and the resulting curves."""
+"""`reliable-channel sweep`, which runs hundreds of seeded simulations and draws their curves."""
 
 import json
 import shlex

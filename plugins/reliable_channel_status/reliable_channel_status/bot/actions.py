@@ -62,8 +62,8 @@ class BotActions:
         return Channel(session.rooms.named(name), turn)
 
     def direct(self, user: str | PublicKey) -> Channel:
-        """Return the one-to-one chat with a user. One-to-one chats have no forward secrecy, so a
-        leaked private key opens all earlier messages to it.
+        """Return the one-to-one chat with a user. In one-to-one chats, a leaked private key opens
+        all earlier messages (no forward secrecy).
 
         Raises:
             NotRunning: before `run`.

@@ -127,7 +127,8 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print in which communities a bot is a member. Clients drop messages of others.
+    """Print in which communities a bot is a member. Clients drop messages of users that are not
+    members.
 
     The bot may run meanwhile. The exit status is 0 if it is a member of all, and 1 if it is not. It
     is 3 if the node or its Store does not answer, and 5 if Store lacks a description.

@@ -1,9 +1,9 @@
 """Diffie-Hellman on secp256k1 by libsecp256k1, in an eighth of OpenSSL's time.
 
-Each of both libraries takes the same time for every key. `coincurve` offers Diffie-Hellman only
-with a hash of the result. Status needs the coordinate itself, so this module passes a "hash"
-function that copies it. If passing the function fails, for example under a security policy, OpenSSL
-computes the coordinate.
+With both libraries, Diffie-Hellman takes the same time for every key. `coincurve` offers
+Diffie-Hellman only with a hash of the result. Status needs the coordinate itself, so this module
+passes a "hash" function that copies it. If passing the function fails, for example under a security
+policy, OpenSSL computes the coordinate.
 """
 
 from collections.abc import Callable

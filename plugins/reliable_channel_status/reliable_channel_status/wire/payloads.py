@@ -75,7 +75,7 @@ class BridgeMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactRequestPropagatedState:
-    """State of a contact request, as each of both users knows it."""
+    """State of a contact request, as known to each of the two users."""
 
     local_clock: int = 0
     local_state: int = 0
