@@ -43,7 +43,9 @@ class Entry:
 class AuditLog:
     """Log that this process writes.
 
-    Raises: LogBroken: the last line does not belong to a log. OSError: it cannot be written.
+    Raises:
+        LogBroken: the last line does not belong to a log.
+        OSError: it cannot be written.
     """
 
     def __init__(self, file: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:

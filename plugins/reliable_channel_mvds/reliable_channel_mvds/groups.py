@@ -38,7 +38,8 @@ class Groups:
     def add(self, group_id: GroupId, peer_id: PeerId) -> None:
         """Put a peer into a group. A second time changes nothing.
 
-        Raises: NodeFull: the limit of memberships is reached.
+        Raises:
+            NodeFull: the limit of memberships is reached.
         """
         if self.has(group_id, peer_id):
             return

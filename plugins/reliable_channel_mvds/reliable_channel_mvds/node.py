@@ -96,8 +96,9 @@ class MvdsNode:
     def add_peer(self, group_id: GroupId, peer_id: PeerId) -> None:
         """Put a peer into a group. It gets the messages that come from now on.
 
-        Raises: ValueError: the group id does not have 32 bytes, or the peer is empty or is this
-        node. NodeFull: the limit of memberships is reached.
+        Raises:
+            ValueError: the group id does not have 32 bytes, or the peer is empty or is this node.
+            NodeFull: the limit of memberships is reached.
         """
         if len(group_id) != GROUP_ID_BYTES:
             raise ValueError(f"a group id has {GROUP_ID_BYTES} bytes, this one {len(group_id)}")
@@ -138,9 +139,11 @@ class MvdsNode:
         can do so. The node then only repeats it to the peers that do not acknowledge it. The group
         need not have any peers yet.
 
-        Raises: UnknownGroup: the group has no peers. BodyTooLong: the message would not fit a
-        payload. TooManyRepeats: the group was given this body about once a second for the next
-        minute. NodeFull: too much waits for a peer, or peers wait for all held messages.
+        Raises:
+            UnknownGroup: the group has no peers.
+            BodyTooLong: the message would not fit a payload.
+            TooManyRepeats: the group was given this body about once a second for the next minute.
+            NodeFull: too much waits for a peer, or peers wait for all held messages.
         """
         state, limits = self._state, self.options.limits
         state.advance(now_ms)

@@ -29,7 +29,8 @@ class Mode(Enum):
 class Limits:
     """The limits of memory. Each one says what happens when it is reached.
 
-    Raises: ValueError: a value is not allowed. The text names it and the allowed values.
+    Raises:
+        ValueError: a value is not allowed. The text names it and the allowed values.
     """
 
     payload_bytes: Annotated[
@@ -92,7 +93,8 @@ class Limits:
 class NodeOptions:
     """The options of a node.
 
-    Raises: ValueError: a value is not allowed. The text names it and the allowed values.
+    Raises:
+        ValueError: a value is not allowed. The text names it and the allowed values.
     """
 
     mode: Mode = Mode.BATCH

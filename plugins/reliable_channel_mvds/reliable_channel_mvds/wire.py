@@ -51,8 +51,9 @@ class WireProfile:
     def encode(self, payload: Payload) -> bytes:
         """Write a payload. The empty one has no bytes.
 
-        Raises: ValueError: a timestamp is beyond 64 bits, or there are group offers in a numbering
-        without them.
+        Raises:
+            ValueError: a timestamp is beyond 64 bits, or there are group offers in a numbering
+                without them.
         """
         known = self.module.Payload(
             acks=payload.acks, offers=payload.offers, requests=payload.requests
@@ -73,7 +74,8 @@ class WireProfile:
         """Read a payload. Its fields may come in any order. Unknown fields, and known fields of a
         wrong type, are kept aside.
 
-        Raises: CodecError: the bytes are no payload.
+        Raises:
+            CodecError: the bytes are no payload.
         """
         try:
             read = self.module.Payload.FromString(data)

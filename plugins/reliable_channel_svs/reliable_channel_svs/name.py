@@ -51,7 +51,8 @@ class Name:
     def parse(cls, text: str) -> Self:
         """Return the name for a text such as `/chat/room%20one/t=5`.
 
-        Raises: InvalidName: the text is no name.
+        Raises:
+            InvalidName: the text is no name.
         """
         if not text.startswith("/"):
             raise InvalidName(f"{text!r} does not start with /")
@@ -62,7 +63,8 @@ class Name:
     def decode(cls, data: bytes | memoryview) -> Self:
         """Return the name of a TLV.
 
-        Raises: TlvError: the bytes are no name.
+        Raises:
+            TlvError: the bytes are no name.
         """
         return cls.from_value(only(data, NAME))
 
@@ -70,7 +72,8 @@ class Name:
     def from_value(cls, value: memoryview) -> Self:
         """Return the name whose TLV has this value.
 
-        Raises: TlvError: the value is not a sequence of components.
+        Raises:
+            TlvError: the value is not a sequence of components.
         """
         return cls(tuple(_checked(type_, bytes(part)) for type_, part in elements(value)))
 

@@ -74,7 +74,8 @@ class Interest:
 def decode_interest(wire: bytes | memoryview) -> Interest:
     """Read an Interest. The digest is checked and removed from the name.
 
-    Raises: TlvError: the bytes are no Interest, or the digest does not fit the parameters.
+    Raises:
+        TlvError: the bytes are no Interest, or the digest does not fit the parameters.
     """
     reader = Reader(only(wire, INTEREST), optional=(HOP_LIMIT, PARAMETERS))
     name = Name.from_value(reader.take(NAME))
@@ -116,7 +117,8 @@ class Data:
     def check(self, trust: Trust) -> None:
         """Check that the packet is signed as the trust demands.
 
-        Raises: SignatureRefused: it is not.
+        Raises:
+            SignatureRefused: it is not.
         """
         trust.check(self.name, self.covered, self.signature)
 
@@ -151,7 +153,8 @@ def make_data(
 def decode_data(wire: bytes | memoryview) -> Data:
     """Read a Data packet with any kind of signature.
 
-    Raises: TlvError: the bytes are no Data.
+    Raises:
+        TlvError: the bytes are no Data.
     """
     value = only(wire, DATA)
     reader = Reader(value)

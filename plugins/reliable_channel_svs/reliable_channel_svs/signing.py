@@ -52,7 +52,8 @@ class Trust(Protocol):
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
         """Check that a packet may pass.
 
-        Raises: SignatureRefused: it may not.
+        Raises:
+            SignatureRefused: it may not.
         """
         ...
 
@@ -85,7 +86,8 @@ class HmacSigner:
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
         """Accept signatures made with the same key.
 
-        Raises: SignatureRefused: it was made otherwise.
+        Raises:
+            SignatureRefused: it was made otherwise.
         """
         if signature.type != HMAC_SHA256:
             raise SignatureRefused(f"{name}: signature type {signature.type}, not HmacWithSha256")
@@ -125,7 +127,8 @@ class DigestTrust:
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
         """Accept packets that carry their own digest.
 
-        Raises: SignatureRefused: the packet carries another digest, or another kind of signature.
+        Raises:
+            SignatureRefused: the packet carries another digest, or another kind of signature.
         """
         if signature.type != DIGEST_SHA256:
             raise SignatureRefused(f"{name}: signature type {signature.type}, not DigestSha256")
@@ -144,7 +147,8 @@ class KeyTrust:
 
         The locator may name a certificate of the key, which begins with the key's name.
 
-        Raises: SignatureRefused: the key is unknown, or did not sign these bytes.
+        Raises:
+            SignatureRefused: the key is unknown, or did not sign these bytes.
         """
         if signature.type != ED25519 or signature.key_name is None:
             raise SignatureRefused(f"{name}: not signed with Ed25519 and a key's name")
@@ -169,7 +173,8 @@ def encode_signature_info(type_: int, signer: Signer) -> bytes:
 def decode_signature_info(value: memoryview) -> tuple[int, Name | None]:
     """Return the signature type and the key name, or None where the locator holds something else.
 
-    Raises: TlvError: the element is malformed.
+    Raises:
+        TlvError: the element is malformed.
     """
     reader = Reader(value)
     type_ = decode_integer(reader.take(SIGNATURE_TYPE))

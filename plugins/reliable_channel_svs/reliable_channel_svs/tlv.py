@@ -41,7 +41,8 @@ def encode_integer(type_: int, value: int) -> bytes:
 def integer_bytes(value: int) -> bytes:
     """Return a NonNegativeInteger in its shortest form.
 
-    Raises: TlvError: the number is negative or above 2^64 - 1.
+    Raises:
+        TlvError: the number is negative or above 2^64 - 1.
     """
     for size in (1, 2, 4, 8):
         if 0 <= value < 1 << (8 * size):
@@ -52,7 +53,8 @@ def integer_bytes(value: int) -> bytes:
 def decode_integer(value: memoryview) -> int:
     """Return the NonNegativeInteger of an element. A needlessly long one is accepted.
 
-    Raises: TlvError: its length is not 1, 2, 4 or 8 bytes.
+    Raises:
+        TlvError: its length is not 1, 2, 4 or 8 bytes.
     """
     if len(value) not in (1, 2, 4, 8):
         raise TlvError(f"a number of {len(value)} bytes; 1, 2, 4 and 8 are possible")
@@ -102,7 +104,8 @@ def elements(data: bytes | memoryview) -> Iterator[Element]:
 def only(data: bytes | memoryview, type_: int) -> memoryview:
     """Return the value of the one element of this type that the data consists of.
 
-    Raises: TlvError: the data is anything else.
+    Raises:
+        TlvError: the data is anything else.
     """
     reader = Reader(data)
     value = reader.take(type_)
@@ -125,7 +128,8 @@ class Reader:
     def take(self, type_: int) -> memoryview:
         """Return the value of the next element, which must be of this type.
 
-        Raises: TlvError: there is no such element, or a critical one comes before it.
+        Raises:
+            TlvError: there is no such element, or a critical one comes before it.
         """
         value = self.take_if(type_)
         if value is None:
@@ -148,7 +152,8 @@ class Reader:
     def end(self) -> None:
         """Check that only elements follow that may be ignored.
 
-        Raises: TlvError: another element follows.
+        Raises:
+            TlvError: another element follows.
         """
         while self._next is not None:
             if is_critical(self._next[0]):

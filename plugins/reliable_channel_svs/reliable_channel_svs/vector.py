@@ -32,7 +32,8 @@ class StateVector:
         """Read a vector. Entries out of order are accepted, and an entry that occurs twice counts
         once, with the higher number.
 
-        Raises: TlvError: the bytes are no vector.
+        Raises:
+            TlvError: the bytes are no vector.
         """
         outer = Reader(data)
         reader = Reader(outer.take(STATE_VECTOR))

@@ -25,7 +25,10 @@ LINES_AT_ONCE: Final = 500
 async def follow(view: View, paths: Iterable[str | Path], *, poll_s: float = POLL_S) -> None:
     """Read journals into a view, together with later additions to them.
 
-    Raises: FileNotFoundError: a path does not exist. ValueError: there is no journal at all, or one
+    Raises:
+        FileNotFoundError: a path does not exist.
+        ValueError: there is no journal at all, or one
+
     has another format.
     """
     with Follower(paths) as follower:
@@ -41,7 +44,8 @@ async def follow(view: View, paths: Iterable[str | Path], *, poll_s: float = POL
 async def join(view: View, open_channel: "Callable[[Path], ReliableChannel]") -> None:
     """Open a channel that writes a journal into the given directory, and show its events.
 
-    Raises: ReliableChannelError: the channel cannot be opened, or ended.
+    Raises:
+        ReliableChannelError: the channel cannot be opened, or ended.
     """
     with TemporaryDirectory(prefix="reliable-channel-watch-") as folder:
         async with open_channel(Path(folder)) as channel, anyio.create_task_group() as tasks:

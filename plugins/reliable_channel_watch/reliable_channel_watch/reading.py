@@ -158,7 +158,10 @@ class Follower:
     def look(self) -> Iterator[tuple[str, Line]]:
         """Return the new lines since the last look, each with its participant.
 
-        Raises: FileNotFoundError: a path does not exist. ValueError: there is no journal at all, or
+        Raises:
+            FileNotFoundError: a path does not exist.
+            ValueError: there is no journal at all, or
+
         one has another format.
         """
         before = frozenset(self._families)

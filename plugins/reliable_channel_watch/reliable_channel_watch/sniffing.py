@@ -75,7 +75,9 @@ class Sniffer:
 
     Args: given: arguments of a channel (`channel_settings`) that name the topic and the node.
 
-    Raises: ValueError: an argument is unusable. PluginError: a plugin failed.
+    Raises:
+        ValueError: an argument is unusable.
+        PluginError: a plugin failed.
     """
 
     def __init__(

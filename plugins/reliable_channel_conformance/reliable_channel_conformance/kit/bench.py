@@ -122,7 +122,8 @@ class Harness:
         """Wait until a condition holds. `what` describes it, and may be a function that is called
         at the end.
 
-        Raises: Broken: it does not hold, though the peer had time.
+        Raises:
+            Broken: it does not hold, though the peer had time.
         """
         if not await peer.until(met, self.setting.beats):
             raise Broken(what if isinstance(what, str) else what())
@@ -184,7 +185,8 @@ class Harness:
     async def logged(self, peer: Peer, *message_ids: str) -> None:
         """Wait until messages are in the peer's log.
 
-        Raises: Broken: they are not in the log, though the peer had time.
+        Raises:
+            Broken: they are not in the log, though the peer had time.
         """
         log = [entry["message_id"] for entry in await peer.log()]
         for _ in range(self.setting.beats):

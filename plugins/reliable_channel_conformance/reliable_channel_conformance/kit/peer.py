@@ -58,7 +58,8 @@ class Peer:
     async def command(self, op: str, **values: object) -> dict[str, Any]:
         """Give a command and wait for its answer.
 
-        Raises: PeerFailed: the peer ended, or does not answer.
+        Raises:
+            PeerFailed: the peer ended, or does not answer.
         """
         self._next_ref += 1
         ref = self._next_ref
@@ -71,7 +72,8 @@ class Peer:
     async def send(self, payload: bytes) -> str:
         """Let the peer send a message, and return its id.
 
-        Raises: PeerFailed: the peer refused, or ended.
+        Raises:
+            PeerFailed: the peer refused, or ended.
         """
         answer = await self.command("send", payload=b64encode(payload).decode())
         if answer["event"] != "accepted":
@@ -130,7 +132,8 @@ class Peer:
     async def ready(self) -> None:
         """Wait until the peer is ready.
 
-        Raises: PeerFailed: the peer ended instead, or hangs.
+        Raises:
+            PeerFailed: the peer ended instead, or hangs.
         """
         with self._patience("emit 'ready'"):
             while not self.named("ready"):
@@ -225,8 +228,9 @@ async def running(
 ) -> AsyncIterator[Peer]:
     """Run a peer until the context ends.
 
-    Raises: PeerFailed: the peer cannot be started, ends, or hangs. Once it runs, the error is in an
-    exception group.
+    Raises:
+        PeerFailed: the peer cannot be started, ends, or hangs. Once it runs, the error is in an
+            exception group.
     """
     pipe = subprocess.PIPE
     try:

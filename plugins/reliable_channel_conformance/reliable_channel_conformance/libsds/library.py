@@ -73,8 +73,9 @@ class LibraryEvent:
 class Library:
     """One reliability manager.
 
-    Raises: OSError: the file cannot be loaded, or lacks a function of `libsds.h`. LibraryRefused:
-    it makes no manager.
+    Raises:
+        OSError: the file cannot be loaded, or lacks a function of `libsds.h`.
+        LibraryRefused: it makes no manager.
     """
 
     def __init__(self, path: Path) -> None:
@@ -93,8 +94,9 @@ class Library:
     def wrap(self, content: bytes, message_id: str, channel_id: str) -> bytes:
         """Make a message that can be published.
 
-        Raises: LibraryRefused: there is nothing to send, the message is too long, or there is no
-        channel.
+        Raises:
+            LibraryRefused: there is nothing to send, the message is too long, or there is no
+                channel.
         """
         names = message_id.encode(), channel_id.encode()
         text = self._call("SdsWrapOutgoingMessage", content, len(content), *names)
@@ -103,7 +105,8 @@ class Library:
     def unwrap(self, data: bytes) -> Unwrapped:
         """Read a message that arrived.
 
-        Raises: LibraryRefused: the message is malformed.
+        Raises:
+            LibraryRefused: the message is malformed.
         """
         found = json.loads(self._call("SdsUnwrapReceivedMessage", data, len(data)))
         return Unwrapped(

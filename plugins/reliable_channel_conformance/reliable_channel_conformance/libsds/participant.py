@@ -62,8 +62,9 @@ class Participant:
     async def send(self, content: bytes) -> str:
         """Publish a message and return its id.
 
-        Raises: LibraryRefused: the message cannot be wrapped. WakuError: the node does not accept
-        it. It is sent again in any case.
+        Raises:
+            LibraryRefused: the message cannot be wrapped.
+            WakuError: the node does not accept it. It is sent again in any case.
         """
         message_id = reliable_channel_id(self.sender_id, time.time_ns(), content)
         data = self.library.wrap(content, message_id, self.channel_id)

@@ -76,7 +76,8 @@ class Player:
         """Replay a trace with the model and the cores side by side. Return the last state of the
         model.
 
-        Raises: Divergence: they differ.
+        Raises:
+            Divergence: they differ.
         """
         world, done = self._group.initial(), list[Action]()
         for action in actions:

@@ -91,9 +91,10 @@ class MvdsCore:
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
         """Accept a message for all participants and return its id.
 
-        Raises: EmptyContent: there is nothing to send. ContentTooLong: it would be longer than
-        `max_message_bytes`. OutgoingBufferFull: too many own messages are unacknowledged, or all
-        held messages are.
+        Raises:
+            EmptyContent: there is nothing to send.
+            ContentTooLong: it would be longer than `max_message_bytes`.
+            OutgoingBufferFull: too many own messages are unacknowledged, or all held messages are.
         """
         if not content:
             raise EmptyContent("the content is empty; there is nothing to send")

@@ -49,7 +49,8 @@ class Envelope:
     def decode(cls, data: bytes) -> "Envelope":
         """Read an envelope.
 
-        Raises: EnvelopeError: the bytes are no envelope, or an id is empty or too long.
+        Raises:
+            EnvelopeError: the bytes are no envelope, or an id is empty or too long.
         """
         try:
             read = mvds_channel_pb2.Envelope.FromString(data)
@@ -82,7 +83,8 @@ class Content:
     def decode(cls, data: bytes) -> "Content":
         """Read a body.
 
-        Raises: EnvelopeError: the bytes are no body, or a field is missing or impossible.
+        Raises:
+            EnvelopeError: the bytes are no body, or a field is missing or impossible.
         """
         try:
             read = mvds_channel_pb2.Content.FromString(data)

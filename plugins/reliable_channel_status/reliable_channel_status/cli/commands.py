@@ -130,8 +130,9 @@ def doctor(
     """Print in which communities a bot is a member. Clients drop messages of users that are not
     members.
 
-    The bot may run meanwhile. The exit status is 0 if it is a member of all, and 1 if it is not. It
-    is 3 if the node or its Store does not answer, and 5 if Store lacks a description.
+    The bot may run while its membership is checked. The exit status is 0 if the bot is a member of
+    all communities, and 1 if not. The exit status is 3 if the node or its Store does not answer,
+    and 5 if Store lacks a description.
     """
     from waku.errors import WakuError
 

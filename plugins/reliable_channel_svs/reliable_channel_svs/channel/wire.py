@@ -112,8 +112,9 @@ class ChannelWire:
     def read(self, data: bytes) -> Sync | Message | Request | None:
         """Return the decoded packet, or None where it belongs to another channel.
 
-        Raises: TlvError: the bytes are no packet of any channel. SignatureRefused: the packet did
-        not arrive whole.
+        Raises:
+            TlvError: the bytes are no packet of any channel.
+            SignatureRefused: the packet did not arrive whole.
         """
         if data[:1] == bytes([DATA]):
             return self._read_message(data)

@@ -47,7 +47,8 @@ class Face:
     async def run(self) -> None:
         """Take the forwarder's packets until the link ends.
 
-        Raises: ForwarderError: the link ended.
+        Raises:
+            ForwarderError: the link ended.
         """
         while True:
             wire = await self._link.receive()
@@ -67,15 +68,17 @@ class Face:
     async def express(self, interest: Interest) -> Data:
         """Ask for the Data of a name. The caller still has to check its signature.
 
-        Raises: NoData: no member has the Data, or none sent it in time. ForwarderError: the link is
-        gone.
+        Raises:
+            NoData: no member has the Data, or none sent it in time.
+            ForwarderError: the link is gone.
         """
         return await self._ask(interest.name, interest.encode(), interest.lifetime_ms)
 
     async def command(self, command: Command) -> None:
         """Send a command to the forwarder.
 
-        Raises: ForwarderError: the forwarder did not carry out the command.
+        Raises:
+            ForwarderError: the forwarder did not carry out the command.
         """
         data = await self._ask(command.name, command.wire, COMMAND_LIFETIME_MS)
         check_response(command, data.content)

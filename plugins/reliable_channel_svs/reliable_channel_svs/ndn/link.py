@@ -30,7 +30,8 @@ class Link(Protocol):
     async def receive(self) -> bytes:
         """Return the next packet.
 
-        Raises: ForwarderError: the link is gone, or the bytes are no packet.
+        Raises:
+            ForwarderError: the link is gone, or the bytes are no packet.
         """
         ...
 
@@ -51,7 +52,8 @@ class Address:
     def parse(cls, url: str) -> Self:
         """Read a URL.
 
-        Raises: ValueError: the text is no such URL.
+        Raises:
+            ValueError: the text is no such URL.
         """
         parts = urlsplit(url)
         if parts.scheme == "unix" and parts.path:
@@ -66,7 +68,8 @@ class Address:
 async def connect(address: Address) -> Link:
     """Connect to a forwarder.
 
-    Raises: ForwarderError: the forwarder is not there.
+    Raises:
+        ForwarderError: the forwarder is not there.
     """
     where, port = address.path_or_host, address.port
     try:
@@ -167,7 +170,8 @@ class StreamLink:
     async def receive(self) -> bytes:
         """Return the next packet.
 
-        Raises: ForwarderError: the link is gone, or carries something other than packets.
+        Raises:
+            ForwarderError: the link is gone, or carries something other than packets.
         """
         while True:
             if packet := self._take():

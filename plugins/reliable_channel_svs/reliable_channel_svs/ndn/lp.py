@@ -37,8 +37,9 @@ def unwrap(wire: bytes) -> LinkPacket:
 
     Unknown header fields are ignored, as NDNLPv2 allows.
 
-    Raises: TlvError: the bytes are malformed, hold no packet, or hold a piece of one (local links
-    do not divide packets).
+    Raises:
+        TlvError: the bytes are malformed, hold no packet, or hold a piece of one (local links do
+            not divide packets).
     """
     type_, _ = read_number(memoryview(wire), 0)
     if type_ != LP_PACKET:

@@ -53,7 +53,8 @@ def set_multicast(prefix: Name, nonce: bytes, now_ms: int) -> Command:
 def check_response(command: Command, content: bytes) -> None:
     """Check that the forwarder carried out the command.
 
-    Raises: ForwarderError: the forwarder refused it.
+    Raises:
+        ForwarderError: the forwarder refused it.
     """
     try:
         reader = Reader(only(content, CONTROL_RESPONSE))

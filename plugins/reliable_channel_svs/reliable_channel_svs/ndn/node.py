@@ -45,8 +45,9 @@ class SvsNode:
     for a forwarder that is away. Own publications are kept in memory. A node that starts again
     takes a new bootstrap time, and earlier publications that were not fetched are gone.
 
-    Raises: InvalidName: the group or the name is no name, or is too long. ValueError: the
-    forwarder's address is invalid.
+    Raises:
+        InvalidName: the group or the name is no name, or is too long.
+        ValueError: the forwarder's address is invalid.
     """
 
     def __init__(
@@ -109,8 +110,9 @@ class SvsNode:
     async def publish(self, content: bytes) -> Publication:
         """Publish a message to the group. Other members fetch it when they hear of it.
 
-        Raises: ValueError: the message is too long for a packet, or for `segments` packets.
-        SequenceExhausted: the last number of this bootstrap time is taken.
+        Raises:
+            ValueError: the message is too long for a packet, or for `segments` packets.
+            SequenceExhausted: the last number of this bootstrap time is taken.
         """
         [publication] = await self.publish_all([content])
         return publication

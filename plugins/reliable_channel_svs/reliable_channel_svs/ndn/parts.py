@@ -23,7 +23,8 @@ given up."""
 def cut(message: bytes, size: int) -> list[bytes]:
     """Cut a message into parts of at most `size` bytes.
 
-    Raises: ValueError: the message is longer than other members would join.
+    Raises:
+        ValueError: the message is longer than other members would join.
     """
     if len(message) > MAX_MESSAGE_BYTES:
         raise ValueError(f"it has {len(message)} bytes; at most {MAX_MESSAGE_BYTES} are joined")

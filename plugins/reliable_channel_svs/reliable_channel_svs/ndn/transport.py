@@ -54,7 +54,8 @@ EPHEMERAL_S: Final = 60.0
 class NdnTransport(BaseTransport):
     """A content topic as a group on NDN. A sender is a node of the group.
 
-    Raises: ValueError: the URL does not have the form in `url.py`.
+    Raises:
+        ValueError: the URL does not have the form in `url.py`.
     """
 
     has_store = False

@@ -39,7 +39,8 @@ class GroupUrl:
     def parse(cls, url: str) -> Self:
         """Read a URL.
 
-        Raises: ValueError: the text is no such URL.
+        Raises:
+            ValueError: the text is no such URL.
         """
         try:
             parts = urlsplit(url)
@@ -83,7 +84,8 @@ class GroupUrl:
     def identity(self) -> tuple[Signer, Trust]:
         """Read the files and return the own key and the trusted keys.
 
-        Raises: ValueError: a file cannot be read, or has the wrong form.
+        Raises:
+            ValueError: a file cannot be read, or has the wrong form.
         """
         if self.key is None or self.trust is None:
             return DigestSigner(), DigestTrust()
