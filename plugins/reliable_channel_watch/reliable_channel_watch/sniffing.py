@@ -73,7 +73,8 @@ def sniffed(
 class Sniffer:
     """Listens to a content topic.
 
-    Args: given: arguments of a channel (`channel_settings`) that name the topic and the node.
+    Args:
+        given: arguments of a channel (`channel_settings`) that name the topic and the node.
 
     Raises:
         ValueError: an argument is unusable.
