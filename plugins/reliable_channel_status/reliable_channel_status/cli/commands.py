@@ -127,8 +127,7 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print in which communities a bot is a member. Clients drop messages of users that are not
-    members.
+    """Print in which communities a bot is a member. Clients drop messages of others.
 
     The bot may run while its membership is checked. The exit status is 0 if the bot is a member of
     all communities, and 1 if not. The exit status is 3 if the node or its Store does not answer,
