@@ -1,4 +1,4 @@
-"""The command `reliable-channel bot log`."""
+"""Command `reliable-channel bot log`."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`reliable-channel watch`: a channel, live or from journals, as a web page."""
+"""`reliable-channel watch`, which shows a channel, live or from journals, as a web page."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MINUTE_S: Final = 60
 LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 Beside = Callable[..., Coroutine[Any, Any, None]]
-"""Serves a node and calls `started`."""
+"""Function that serves a node and calls `started`."""
 
 
 def register(app: typer.Typer) -> None:
