@@ -60,7 +60,7 @@ class StateVector:
         return encode(STATE_VECTOR, *(encode_entry(name, self._entries[name]) for name in self))
 
     def seq(self, name: Name, boot: int) -> int:
-        """Return the highest number under a node's bootstrap time, or 0 if there is none."""
+        """Return the highest number under a node's bootstrap time, or 0 without a number."""
         return self._entries.get(name, _NONE).get(boot, 0)
 
     def numbers(self, name: Name) -> Mapping[int, int]:

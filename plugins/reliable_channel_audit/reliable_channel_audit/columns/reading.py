@@ -1,4 +1,4 @@
-"""Lines of one participant's journals as columns, in stretches."""
+"""Lines of one participant's journals as columns, read in ranges of lines."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from .packing import Unpacked, unpacked, whole
 from .wire import Array, NeedsRowReader, Whole
 
 BLOCK_BYTES: Final = 4 * 1024 * 1024
-"""Size of the text that is read at a time."""
+"""Number of bytes of a file that are read at a time."""
 MAX_RANGE: Final = 200_000
-"""Maximum number of lines that need each other. A `Packer` starts over much earlier."""
+"""Maximum number of lines in a row that need earlier lines. A `Packer` writes a fresh line much
+earlier than that."""
 HASH_DIGITS: Final = 64
 RECEIVED: Final = "message_received"
 TAKEN_APART: Final = frozenset({WIRE_IN, WIRE_OUT, LOGGED})
-"""Events whose hashes become columns."""
+"""Events whose hashes are read into columns."""
 _LINE_END, _OPENED, _CLOSED = b"\n{}"
 _COMMON: Final = attrgetter("event", "redelivered", "packed", "payload", "at_ms")
 
@@ -36,13 +37,13 @@ class Lines(NamedTuple):
     rows: list[Json]
 
     def columns(self, *names: str) -> list[tuple[Any, ...]]:
-        """Return the values of the lines, by name."""
+        """Return the values of each line for the given names."""
         if not self.rows:
             return [()] * len(names)
         return list(zip(*map(attrgetter(*names), self.rows), strict=True))
 
     def hashes(self) -> None:
-        """Check hashes that are not needed here: a line with another text is invalid.
+        """Check that unused hashes are hashes, because a line with another text is invalid.
 
         Raises:
             NeedsRowReader: there is one.
@@ -52,22 +53,22 @@ class Lines(NamedTuple):
 
 
 class LineRange(NamedTuple):
-    """Consecutive lines that need no earlier lines."""
+    """Range of consecutive lines that need no earlier lines."""
 
     by_event: dict[str, Lines]
     at_ms: Sequence[int]
     wire: Lines
-    """Lines with wire messages."""
+    """Lines of the range that have wire messages."""
     messages: Messages
     contents: Array
-    """Hashes (sha256) of received contents, one row of bytes each."""
+    """SHA-256 of each received content, as rows of 32 bytes."""
 
     def lines(self, event: str) -> Lines:
         return self.by_event.get(event, Lines(np.zeros(0, np.int64), []))
 
 
 def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
-    """The rest of a file, in whole lines."""
+    """Yield the rest of a file in blocks of whole lines."""
     longest = MAX_LINE_BYTES - BLOCK_BYTES
     while read := file.read(BLOCK_BYTES):
         rest = file.readline(longest)
@@ -79,7 +80,8 @@ def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
 def line_ranges(
     blocks: Iterator[bytes], first: int, ids: Ids, known: Known | None = None
 ) -> Iterator[LineRange]:
-    """Yield the lines of a journal, cut at fresh lines. `first` is the number of the first line.
+    """Yield the lines of a journal in ranges that begin with a fresh line. `first` is the number of
+    the first line in the journal.
 
     Raises:
         NeedsRowReader: a line that cannot be read, or that is not understood here.
@@ -121,7 +123,7 @@ def _rows(block: bytes) -> list[Json]:
 
 
 def hashed(texts: Sequence[str]) -> bytes:
-    """Return hashes of 32 bytes from their hex text.
+    """Return hashes of 32 bytes from their hexadecimal texts, joined.
 
     Raises:
         NeedsRowReader: something else.

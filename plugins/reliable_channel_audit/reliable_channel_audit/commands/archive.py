@@ -1,4 +1,4 @@
-"""`reliable-channel audit archive`: the content of a Store as files, each message once."""
+"""`reliable-channel audit archive`, which writes the content of a Store into files."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from ..databases import Row
 from .store_flags import Config, ContentTopic, Hours, Network, Source, start_of, store_arguments
 
 CHUNK: Final = 20_000
-"""Number of messages that are written at once."""
+"""Number of messages that are written to the archive at once."""
 
 
 class Archived(NamedTuple):

@@ -1,4 +1,5 @@
-"""`reliable-channel audit compare`: delivery, latency, holes and repairs of whole groups."""
+"""`reliable-channel audit compare`, which compares delivery, latency, holes and repairs of
+groups."""
 
 import json
 from collections.abc import Sequence

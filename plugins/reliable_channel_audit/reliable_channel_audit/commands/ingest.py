@@ -1,4 +1,4 @@
-"""`reliable-channel audit ingest`: journals as tables that last, and a verdict on them."""
+"""`reliable-channel audit ingest`, which converts journals to lasting tables and judges them."""
 
 import json
 from pathlib import Path
@@ -70,8 +70,8 @@ def judged_tables(
     spark: "SparkSession | None" = None,
     partitions: int | None = None,
 ) -> "tuple[Ingested, Judged, list[Evidence]]":
-    """Add new data, and judge it. For a report, open journals are added as well, and data of other
-    journals is left out.
+    """Add new journals to the tables, and return a verdict on all data. For a report, open journals
+    are added too, and data of other journals is left out.
 
     Raises:
         ValueError: what is needed is not installed.

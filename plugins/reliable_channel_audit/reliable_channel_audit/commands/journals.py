@@ -1,5 +1,5 @@
-"""`reliable-channel audit journals`, or `check`: whether a channel kept its promises, from the
-journals of its participants."""
+"""`reliable-channel audit journals`, or `check`, which judges a channel from its participants'
+journals."""
 
 import json
 from functools import partial
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from ..verdict import Verdict
 
 REPORT: Final = Path("report")
-"""Default directory of reports."""
+"""Default folder for the reports of a verdict."""
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command under its two names."""
+    """Add the command under both of its names."""
     app.command()(journals)
     app.command("check")(journals)
 

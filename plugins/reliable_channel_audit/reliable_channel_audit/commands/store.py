@@ -1,4 +1,4 @@
-"""`reliable-channel audit store`: facts about a channel from a Store alone."""
+"""`reliable-channel audit store`, which prints facts about a channel from a Store alone."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "unknown"
 MAX_SHOWN: Final = 20
-"""Maximum number of printed senders and findings. `--json` has all."""
+"""Maximum number of senders and findings that are printed. With `--json`, all senders and findings
+are printed."""
 _MINUTE_MS: Final = 60_000
 
 
