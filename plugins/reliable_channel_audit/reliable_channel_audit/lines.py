@@ -100,7 +100,7 @@ class _Entry(msgspec.Struct):
 
 
 class Json(msgspec.Struct):
-    """Fields of a JSON line that audits read. Other fields of a line are ignored."""
+    """Fields of a line that are read. Other fields are ignored."""
 
     event: str
     at_ms: Whole

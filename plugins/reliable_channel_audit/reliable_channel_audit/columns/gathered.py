@@ -100,8 +100,8 @@ TABLES: Final = ("log", "wire", "messages", "received", "emitted")
 
 
 def gathered_part(path: Path, ids: Ids, words: Ids, known: Known | None = None) -> Gathered:
-    """Return the columns of a file of a participant's journals. Ids and words are replaced by the
-    numbers in `ids` and `words`. Copies of messages in `known` are not decoded again.
+    """Return one file of a participant's journals. Ids and words become the given numbers. Known
+    copies of messages are not decoded.
 
     Raises:
         NeedsRowReader: lines that are not understood here.

@@ -81,7 +81,7 @@ class Found(NamedTuple):
     hints: Whole
     """Number of each retrieval hint (in `Messages.hints`) that occurs in a message."""
     hinted: Whole
-    """Number of the message that contains the retrieval hint."""
+    """Number of the message with the hint."""
 
 
 def messages_of(

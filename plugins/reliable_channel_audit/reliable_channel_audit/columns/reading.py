@@ -1,4 +1,4 @@
-"""Lines of one participant's journals as columns, read in ranges of lines."""
+"""Lines of one participant's journals as columns, in stretches."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from .packing import Unpacked, unpacked, whole
 from .wire import Array, NeedsRowReader, Whole
 
 BLOCK_BYTES: Final = 4 * 1024 * 1024
-"""Number of bytes of a file that are read at a time."""
+"""Size of the text that is read at a time."""
 MAX_RANGE: Final = 200_000
-"""Maximum number of lines in a row that need earlier lines. A `Packer` writes a fresh line much
-earlier than that."""
+"""Maximum number of lines that need each other. A `Packer` starts over much earlier."""
 HASH_DIGITS: Final = 64
 RECEIVED: Final = "message_received"
 TAKEN_APART: Final = frozenset({WIRE_IN, WIRE_OUT, LOGGED})
-"""Events whose hashes are read into columns."""
+"""Events whose hashes become columns."""
 _LINE_END, _OPENED, _CLOSED = b"\n{}"
 _COMMON: Final = attrgetter("event", "redelivered", "packed", "payload", "at_ms")
 
@@ -37,13 +36,13 @@ class Lines(NamedTuple):
     rows: list[Json]
 
     def columns(self, *names: str) -> list[tuple[Any, ...]]:
-        """Return the values of each line for the given names."""
+        """Return the values of the lines, by name."""
         if not self.rows:
             return [()] * len(names)
         return list(zip(*map(attrgetter(*names), self.rows), strict=True))
 
     def hashes(self) -> None:
-        """Check that unused hashes are hashes, because a line with another text is invalid.
+        """Check hashes that are not needed here: a line with another text is invalid.
 
         Raises:
             NeedsRowReader: there is one.
@@ -53,22 +52,22 @@ class Lines(NamedTuple):
 
 
 class LineRange(NamedTuple):
-    """Range of consecutive lines that need no earlier lines."""
+    """Consecutive lines that need no earlier lines."""
 
     by_event: dict[str, Lines]
     at_ms: Sequence[int]
     wire: Lines
-    """Lines of the range that have wire messages."""
+    """Lines with wire messages."""
     messages: Messages
     contents: Array
-    """SHA-256 of each received content, as rows of 32 bytes."""
+    """Hashes (sha256) of received contents, one row of bytes each."""
 
     def lines(self, event: str) -> Lines:
         return self.by_event.get(event, Lines(np.zeros(0, np.int64), []))
 
 
 def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the rest of a file in blocks of whole lines."""
+    """The rest of a file, in whole lines."""
     longest = MAX_LINE_BYTES - BLOCK_BYTES
     while read := file.read(BLOCK_BYTES):
         rest = file.readline(longest)
@@ -80,8 +79,7 @@ def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
 def line_ranges(
     blocks: Iterator[bytes], first: int, ids: Ids, known: Known | None = None
 ) -> Iterator[LineRange]:
-    """Yield the lines of a journal in ranges that begin with a fresh line. `first` is the number of
-    the first line in the journal.
+    """Yield the lines of a journal, cut at fresh lines. `first` is the number of the first line.
 
     Raises:
         NeedsRowReader: a line that cannot be read, or that is not understood here.
@@ -123,7 +121,7 @@ def _rows(block: bytes) -> list[Json]:
 
 
 def hashed(texts: Sequence[str]) -> bytes:
-    """Return hashes of 32 bytes from their hexadecimal texts, joined.
+    """Return hashes of 32 bytes from their hex text.
 
     Raises:
         NeedsRowReader: something else.
