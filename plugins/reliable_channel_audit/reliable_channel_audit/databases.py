@@ -23,8 +23,8 @@ Row = tuple[bytes, str | None, str, int, bytes, bytes | None]
 
 @dataclass(frozen=True)
 class Selection:
-    """Selection of messages from a database. Both times belong to the range, and a condition that
-    is absent selects all messages."""
+    """Selection of messages from a database. The first and the last time belong to the range, and
+    an absent condition selects all messages."""
 
     content_topics: tuple[str, ...] = ()
     pubsub_topic: str | None = None

@@ -87,7 +87,7 @@ def overhead(judged: Judged) -> pa.Table:
 
 def clocks(judged: Judged) -> pa.Table:
     """Lead of each participant's clock over the median clock (ms), from the quickest messages
-    between peers. Its error is at most half the difference between both directions."""
+    between peers. The error of a lead is at most half the difference between both directions."""
     rows = [(*whose, *offset) for whose, offset in sorted(judged.offsets.items())]
     names = "offset_ms", "least_ms", "most_ms", "why"
     return _table(("channel_id", "participant_id", *names), rows)

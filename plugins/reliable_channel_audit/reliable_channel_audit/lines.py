@@ -17,8 +17,8 @@ CONTINUED: Final = "journal_continued"
 """Event that replaces `journal_opened` if a session continues in the journal's next part."""
 CLOSED: Final = "journal_closed"
 GAP: Final = "journal_gap"
-"""Event of a line in which the journal itself reports missing lines. Such a line counts as
-unreadable, with its text as the reason."""
+"""Event of a line in which the journal itself reports missing lines. A line about missing lines
+counts as unreadable, with its text as the reason."""
 LOGGED: Final = "message_logged"
 WIRE_IN: Final = "wire_in"
 WIRE_OUT: Final = "wire_out"

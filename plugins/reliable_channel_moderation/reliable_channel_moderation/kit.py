@@ -31,8 +31,8 @@ class Moderation:
     """Rules, cases, appeals and audit log of a bot, added by `bot.include(moderation.router)`.
 
     A bot that runs the community (`community_key_file`) mutes, kicks and bans by its description.
-    Other bots delete messages of muted users, if they are moderators. Such a bot asks the
-    moderators to kick or ban a user.
+    Other bots delete messages of muted users, if they are moderators. A bot that does not run the
+    community asks its moderators to kick or ban a user.
 
     Args:
         mods: the channel of the moderators, by uuid or name: it reads every case.

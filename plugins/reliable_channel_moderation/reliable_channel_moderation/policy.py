@@ -55,8 +55,8 @@ class Policy:
         ),
     ] = 12
     allowed_hosts: frozenset[str] | None = None
-    """Hosts that links may name, with all subdomains of these hosts. If it is None, links to all
-    hosts are allowed, except disguised links."""
+    """Hosts that links may name, with all subdomains of these hosts. If `allowed_hosts` is None,
+    links to all hosts are allowed, except disguised links."""
     raid_newcomers: Annotated[
         int,
         Bound(1),

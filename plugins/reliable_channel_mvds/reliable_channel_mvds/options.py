@@ -53,7 +53,7 @@ class Limits:
         Doc("""Maximum number of messages that are held whole, to be sent to peers. At the limit,
             messages for which no peer waits make room. If peers wait for all held messages, a new
             message is refused. Messages of others are forwarded only while peers wait for less than
-            half of this limit. The other half of the limit is for the node's own messages."""),
+            half of this limit. Half of the limit is kept for the node's own messages."""),
     ] = 10_000
     message_bytes: Annotated[
         int,

@@ -46,7 +46,7 @@ NDND: Final = Behaviour(
     own_future="adopt",
 )
 """Behaviour of ndnd v1.5.3 in the choices that the specification leaves open. One difference
-remains if a bootstrap time is in the future: ndnd applies earlier entries."""
+remains, because ndnd applies entries before a bootstrap time that is in the future."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """State machine of one node in one group for State Vector Sync, version 3.
 
-The state machine does no I/O. Its owner calls `publish`, `receive` and, at `next_deadline_ms()`,
-`on_deadline`, with the time. Then the owner writes the result of `changes()` and sends the result
-of `outgoing()`. Last, the owner passes the result of `events()` to the application. Only these
-calls change the state. The methods read no clock, never wait, and draw random numbers only from
-`random`.
+The state machine does no I/O. The owner of the state machine calls `publish`, `receive` and, when
+it is due, `on_deadline`. After each call, the owner writes the result of `changes()` and sends the
+result of `outgoing()`. Last, the owner passes the result of `events()` to the application. Only
+calls of these methods change the state. The methods read no clock, never wait, and draw random
+numbers only from `random`.
 
 Paragraph numbers in comments refer to the specification (2025-01-04).
 """

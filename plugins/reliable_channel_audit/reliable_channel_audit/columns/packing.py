@@ -37,11 +37,8 @@ class Unpacked(NamedTuple):
     """Texts as numbers of the pieces that they consist of."""
 
     decode: Callable[[Array], Pieces]
-    """Function that returns the bytes of the wanted pieces, and leaves other pieces empty.
-
-    Raises:
-        NeedsRowReader: bytes that are not written as a `Packer` does.
-    """
+    """Function that returns the bytes of the wanted pieces, and leaves other pieces empty. The
+    function raises `NeedsRowReader` for bytes that a `Packer` does not write."""
     sizes: Whole
     """Length of each piece (bytes)."""
     uses: Whole

@@ -45,8 +45,9 @@ def archive(
 ) -> None:
     """Archive the content of a Store as files, each message once.
 
-    The files are Parquet by day and content topic, or a Delta table. Existing messages are left
-    out, by message hash. You may run it again, from several nodes, or after an interruption.
+    The files are Parquet by day and content topic, or a Delta table. Messages whose hash is already
+    in the archive are left out. The command may be repeated, also with several nodes or after an
+    interruption.
     """
     from reliable_channel import run
 

@@ -39,10 +39,10 @@ def ingest(
     """Convert closed journals to Parquet files, and judge them together with the open ones.
 
     A journal is closed if it is a part (alice.0001.jsonl.gz), is packed, or ends with
-    `journal_closed`. Each closed journal is read once, in all runs together. Each run adds a
-    verdict on the tables and on the open journals. The exit status is that of `check`. Journals
-    must stay in their place, because evidence is read from them. Needs `pip install
-    'reliable-channel-audit[parquet]'`.
+    `journal_closed`. Each closed journal is read only once, even in several runs. Each run adds a
+    verdict on the tables and on the open journals. The exit status is the same as that of `check`.
+    Journals must stay in their place, because evidence is read from them again. The command needs
+    `pip install 'reliable-channel-audit[parquet]'`.
     """
     done, judged, shown = judged_tables(paths, to, settle_ms)
     if as_json:

@@ -55,8 +55,8 @@ def store(
 ) -> None:
     """Print facts about a channel from a Store alone, without any journal.
 
-    It reports missing messages that others refer to, and senders that are silent, lag behind, or
-    send too much. The exit status is 1 if something is found, and 5 if Store has no SDS message.
+    The command reports missing messages, and senders that are silent, lag behind, or send too much.
+    The exit status is 1 if a problem is found, and 5 if Store has no SDS message.
     """
     from reliable_channel import run
 

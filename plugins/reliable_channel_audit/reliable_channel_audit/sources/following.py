@@ -45,8 +45,8 @@ class Position(NamedTuple):
     mark: str
     """Mark of the part that was read last."""
     opened_ms: int
-    """Time at which the part that was read last begins. This time tells which parts are newer, even
-    if the part was removed."""
+    """Time at which the part that was read last begins. The beginnings of parts tell which parts
+    are newer, even if a part was removed."""
     at: int
     """Number of bytes of the part that are read, decompressed."""
 

@@ -1,8 +1,9 @@
 """Parts of logos-delivery around nim-sds that a participant needs.
 
 The library orders and acknowledges messages, and detects missing messages. The library does not
-publish messages, repeat them, or query Store. This module publishes messages, repeats them, and
-queries Store. Messages are delivered in the order in which the library emits `message_ready`.
+publish messages, repeat them, or query Store. In place of the library, this module publishes
+messages, repeats them, and queries Store. Messages are delivered in the order in which the library
+emits `message_ready`.
 """
 
 import time

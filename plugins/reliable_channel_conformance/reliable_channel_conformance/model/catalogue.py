@@ -134,5 +134,5 @@ DEFECTS: Final[Mapping[str, Defect]] = {
         "the specification's own recommendation",
     ),
 }
-"""Defects by number. Numbers D… stand for reported defects of js-waku, P… for planted ones, and S…
-for the specification's."""
+"""Defects of the rules, by number. Numbers D… stand for reported defects of js-waku, P… for planted
+ones, and S… for the specification's."""

@@ -36,7 +36,7 @@ LOST_AFTER_MS: Final = 1_000_000_000
 class CountsSyncs(Rules):
     """Rules in which a sync message advances the clock, as in LIP 109 and in the core.
 
-    These rules have endless states, so they are only used to compare single traces.
+    Rules in which sync messages count have endless states, so they only check single traces.
     """
 
     def sync(self, me: Participant) -> tuple[Participant, Packet]:

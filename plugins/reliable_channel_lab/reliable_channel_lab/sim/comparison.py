@@ -1,7 +1,7 @@
 """Comparison of sync protocols, with its variants, groups and networks.
 
-A cell is one run of a variant, with a scenario, a size, a share of lost copies, and a seed. A cell
-is a run with a variant, a scenario, a size, a share of losses, and a seed.
+A cell is a run with a variant, a scenario, a size, a share of losses, and a seed. A cell is a run
+with a variant, a scenario, a size, a share of losses, and a seed.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -38,8 +38,8 @@ class FilterJudge:
         self._bundled.add(message_id)
 
     def holds_by_chance(self, message_id: str) -> bool:
-        """Return True if a filter of all added ids also contains an id that was not added. Such
-        false positives are allowed in a bloom filter."""
+        """Return True if a filter of all added ids also contains an id that was not added. False
+        positives are allowed in a bloom filter."""
         layout, size = self._parameters.layout, self._parameters.capacity
         wanted, inserted = set(layout.probes(message_id)), list(self.inserted)
         probes = [layout.probes(inserted_id) for inserted_id in inserted]

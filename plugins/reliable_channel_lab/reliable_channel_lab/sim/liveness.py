@@ -38,8 +38,8 @@ LOOK_EVERY_MS: Final = 5_000
 def draw_liveness(seed: int) -> Scenario:
     """Return the scenario of a seed in which only a majority is reconnected.
 
-    Random numbers of its own keep the ordinary scenario of the seed unchanged. Messages refer to
-    all earlier messages, because fewer references do not promise equal logs.
+    The mode has random numbers of its own, so the ordinary scenario of the seed stays the same.
+    Messages refer to all earlier messages, because fewer references do not promise equal logs.
     """
     scenario, random = draw_scenario(seed), Random(f"{seed} liveness")
     count = max(LEAST_PARTICIPANTS, scenario.participants)

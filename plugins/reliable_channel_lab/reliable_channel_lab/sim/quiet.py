@@ -1,8 +1,8 @@
 """Group in which messages are rare, to measure sync traffic and the time to notice missing
 messages.
 
-The simulation has no cores, filters or histories, so 10,000 participants take seconds. Its members
-have the real timers, and send only the number of their newest message.
+The simulation has no cores, filters or histories, so 10,000 participants take seconds. The members
+of the group have real timers, and send only the number of their newest message.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -294,9 +294,9 @@ class Scenario:
     self_tuning: tuple[int, ...] = ()
     """Numbers of the participants that tune their own options."""
     publish_ms: int = PUBLISH_MS
-    """Time that each participant's own node needs to accept a message. For some seeds it equals the
-    rate limit of stock go-waku, one light push per second. The time to accept a message applies to
-    the whole run."""
+    """Time that each participant's own node needs to accept a message. For some seeds this time
+    equals the rate limit of stock go-waku, one light push per second. The time to accept a message
+    applies to the whole run."""
     settle_within_ms: int = 3_600_000
     """Time after the faults within which all logs must become equal and nothing may be pending."""
     majority: tuple[int, ...] = ()

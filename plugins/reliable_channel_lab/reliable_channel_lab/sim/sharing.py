@@ -1,6 +1,6 @@
 """Shared decoding of messages, once for all simulated receivers of the same bytes.
 
-Otherwise ten thousand participants would spend most of the time on decoding the same 40 kB. A
+Without sharing, ten thousand participants would spend most of the time decoding the same 40 kB. A
 decoded message never changes, so receivers may share it. Receivers share nothing else than decoded
 messages.
 """

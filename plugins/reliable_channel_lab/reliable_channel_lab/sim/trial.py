@@ -89,9 +89,9 @@ class EqualNetwork(Network):
     """Network with the same losses and delays for all protocols.
 
     The fate of a copy depends on the seed, sender, receiver, and the kind and number of the
-    broadcast. The first broadcast of a message has the same fate with each protocol, and more
-    losses only add to it. Later broadcasts (retries, repairs, syncs) have numbers of their own in
-    each protocol.
+    broadcast. The first broadcast of a message has the same fate with each protocol, at any share
+    of losses. Later broadcasts (retries, repairs, syncs) have numbers of their own in each
+    protocol.
 
     Store receives all messages, because the proposal of SDS assumes high availability.
     """

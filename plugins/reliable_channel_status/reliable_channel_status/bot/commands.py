@@ -1,8 +1,10 @@
-"""Commands: the words of a message become the arguments of a function, without I/O.
+"""Commands turn the words of a message into the arguments of a function, without I/O.
 
     async def remind(message: Message, minutes: int, *, text: str) -> str: ...
 
-The text `!remind 5 tea is ready` calls the command `remind`. str` takes any number of words.
+The text `!remind 5 tea is ready` calls the function `remind`. The bot supplies the first parameter.
+After `*`, the last parameter takes the rest of the text unchanged. A parameter of the form `*names`
+takes any number of words.
 """
 
 import enum
@@ -236,7 +238,8 @@ class Parameter:
     kind: Literal["one", "many", "rest"]
 
     def usage(self, texts: BotTexts = ENGLISH) -> str:
-        """Return `<minutes: number>`, in brackets if the parameter is optional."""
+        """Return the name and kind of a parameter for usage texts, in brackets if it is
+        optional."""
         dots = "…" if self.kind != "one" else ""
         meaning = "|".join(self.reads.choices) or texts.render(self.reads.meaning)
         text = f"{self.name}: {meaning}{dots}"

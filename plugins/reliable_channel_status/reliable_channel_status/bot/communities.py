@@ -2,7 +2,7 @@
 find missing messages on both sides.
 
 As in status-go, the bot receives each message on arrival, without waiting for missing earlier
-messages. The channels stand beside the receiving path, and only report the messages to fetch.
+messages. The SDS channels do not deliver messages to the bot, and only report messages to fetch.
 """
 
 import logging

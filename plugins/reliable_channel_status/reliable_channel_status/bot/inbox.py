@@ -259,8 +259,8 @@ def clock_ms(received: Received) -> int:
     """Return the clock that the author signed (ms), or the Waku timestamp if the clock is not a
     time.
 
-    A clock in seconds is taken as the last millisecond of that second. Otherwise a request to join
-    in the bot's first second would count as older than the bot.
+    A clock in seconds is taken as the last millisecond of that second. A request to join in the
+    bot's first second therefore does not count as older than the bot.
     """
     payload = received.payload
     if isinstance(payload, ChatPayload):

@@ -59,7 +59,8 @@ class Reporter:
 
 
 class JsonLines(logging.Formatter):
-    """Formatter of records as one JSON object a line: time, level, event and its fields."""
+    """Formatter that writes each log record as a line of JSON with time, level, event and
+    fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record, of this package or another."""

@@ -1,11 +1,9 @@
 """`Router` holds functions of a bot that are declared in a separate module and included in the bot.
 
 router = Router(checks=[by_member])
-
 @router.command("ping")
 async def ping(message: Message) -> str:
     return "pong"
-
 bot.include(router)
 """
 

@@ -28,11 +28,7 @@ from ..wire.payload_builders import image_format
 
 Edit: TypeAlias = Callable[[CommunityDescription], CommunityDescription]
 """Function from a description to the next description. The function raises `ValueError` with a
-reason if the change is impossible.
-
-Raises:
-    ValueError: it cannot be made; the text says why.
-"""
+reason if the change is impossible."""
 
 MAX_NAME: Final = 30
 MAX_DESCRIPTION: Final = 140

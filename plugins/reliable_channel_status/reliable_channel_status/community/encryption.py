@@ -112,8 +112,8 @@ def hide(
 
 
 def show(description: CommunityDescription, open_part: OpenPart) -> CommunityDescription:
-    """Return the description with all parts that a member's keys decrypt. The other parts stay in
-    `private_data`."""
+    """Return the description with all parts that a member's keys decrypt. Parts that no key
+    decrypts stay in `private_data`."""
     left: dict[str, bytes] = {}
     for name, sealed in list(description.private_data.items())[:MAX_PARTS]:
         named = read_name(name)

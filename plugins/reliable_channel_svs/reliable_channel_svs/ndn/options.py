@@ -54,8 +54,8 @@ class NodeOptions:
         bool,
         Doc("""True if the node answers requests for own publications that it no longer has. The
             answer, a Data packet of ContentType Nack, tells members that they need not ask again.
-            Only use this in groups of this package, because others may take the answer for the
-            publication."""),
+            Only use the option in groups of this package, because others may take the answer for
+            the publication."""),
     ] = False
     segment_bytes: Annotated[
         int,

@@ -1,9 +1,9 @@
 """Small web server for one person on this machine.
 
-The server listens only on 127.0.0.1. Its paths begin with a secret, so that other users of the
-machine cannot find the page. Requests for another host name are refused, as a protection against
-DNS rebinding. No answer allows requests from other origins. The page is static, and loads nothing
-from elsewhere.
+The server listens only on 127.0.0.1. All paths of the server begin with a secret, so that other
+users of the machine cannot find the page. Requests for another host name are refused, as a
+protection against DNS rebinding. No answer allows requests from other origins. The page is static,
+and loads nothing from elsewhere.
 """
 
 import json

@@ -50,8 +50,8 @@ MAX_PRE_KEYS: Final = 64
 PRE_KEY_MS: Final = 24 * 3600 * 1000
 """Age at which the device publishes a new pre-key (`BundleRefreshInterval`)."""
 RENEWED_PRE_KEY_MS: Final = 3600 * 1000
-"""Minimum age of a pre-key that a lost session replaces. Otherwise strangers could fill the list of
-own pre-keys (`MAX_PRE_KEYS`)."""
+"""Minimum age of a pre-key that a lost session replaces. A lower age would let strangers fill the
+list of own pre-keys (`MAX_PRE_KEYS`)."""
 MAX_RENEWED: Final = 20_000
 """Maximum number of peers for which lost sessions are remembered. Beyond the maximum, the device
 uses its first installation id again for the oldest peer."""
