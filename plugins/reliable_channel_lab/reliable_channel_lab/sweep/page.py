@@ -1,4 +1,5 @@
-"""Answers of a sweep as a page: Markdown with SVG images, the same bytes for the same records."""
+"""Page with a sweep's answers, in Markdown with SVG images, equal in every byte for equal
+records."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ _NO_FIGURE: Final = "none"
 
 
 def page_text(plan: Plan, records: Mapping[str, Record], *, command: str, plots: str) -> str:
-    """Return the page, with pictures in the directory `plots`.
+    """Return the text of the page, with images in the directory `plots`.
 
     Raises:
         ValueError: a text asks for figures that there are not.
@@ -42,7 +43,7 @@ def page_text(plan: Plan, records: Mapping[str, Record], *, command: str, plots:
 def pictures(
     plan: Plan, records: Mapping[str, Record], *, to: Format = "svg"
 ) -> Iterator[tuple[str, bytes]]:
-    """Return the pictures of a page by file name.
+    """Yield the file name and the content of each image on the page.
 
     Raises:
         PlotsUnavailable: matplotlib is not installed.
@@ -61,10 +62,10 @@ def _questions(plan: Plan) -> list[Question]:
 
 
 def fill_in(text: str, records: Sequence[Record]) -> str:
-    """Replace `{measure | setting=value, … | format}` in a text by measured means.
+    """Replace `{measure | setting=value, … | format}` in a text by the mean of the measure.
 
-    The format is one of Python's for floats, `s` for milliseconds shown as seconds, or `bytes` for
-    bytes, kB or MB. The default is `.3g`.
+    The format is one of Python's for floats, `s` for seconds, or `bytes` for bytes, kB or MB. The
+    default format is `.3g`.
 
     Raises:
         ValueError: no record has these values and this figure.
@@ -189,7 +190,7 @@ def _code(name: str) -> str:
 
 
 def words(name: str) -> str:
-    """Return the name of a setting or a measure for people."""
+    """Return a readable name of a setting or a measure."""
     return name.replace("_", " ")
 
 
