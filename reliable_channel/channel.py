@@ -529,8 +529,8 @@ class ReliableChannel(TypedChannel[bytes]):
         return self._used().explain(message_id)
 
     def explain_budget(self) -> Budget:
-        """Return the rate limit's state: the remaining budget, waiting messages, and the epoch's
-        end."""
+        """Return the state of the rate limit, with the remaining budget, waiting messages and the
+        epoch's end."""
         return self._used().explain_budget()
 
     @property

@@ -34,7 +34,7 @@ class SendResult:
 
     code: ExitCode
     status: str
-    """Outcome of the message: `sent`, `acknowledged`, `failed`, `not-sent` or
+    """Outcome of the message, out of `sent`, `acknowledged`, `failed`, `not-sent` and
     `not-acknowledged`."""
     detail: str = ""
     """Participant that acknowledged the message, or the reason for a failure."""

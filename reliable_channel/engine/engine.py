@@ -500,8 +500,8 @@ class Engine:
         return self._message_traces.explain(message_id, self.core.log.get(message_id), now_ms)
 
     def explain_budget(self, now_ms: int) -> Budget:
-        """Return the rate limit's state: the remaining budget, waiting messages, and the epoch's
-        end."""
+        """Return the state of the rate limit, with the remaining budget, waiting messages and the
+        epoch's end."""
         waiting = self.outbox.waiting()
         return no_budget(waiting) if self.limit is None else self.limit.explain(waiting, now_ms)
 

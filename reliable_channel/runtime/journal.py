@@ -1,4 +1,4 @@
-"""Journal file of a channel: every event, wire message and log entry as a JSON line, for audits."""
+"""Journal file of a channel, with a JSON line for every event, wire message and log entry."""
 
 import gzip
 import json
@@ -102,9 +102,9 @@ class Journal:
     ) -> None:
         """Write the first line of a session, which names the participant.
 
-        `wanted_from_ms` is the time from which this participant wants messages. None means that the
-        participant continues from saved state, with `log_length` log entries. Without a Store
-        (`has_store`), the participant cannot expect earlier messages.
+        `wanted_from_ms` is the time from which this participant wants messages. If `wanted_from_ms`
+        is None, the participant continues from saved state, with `log_length` entries. Without a
+        Store (`has_store`), the participant cannot expect earlier messages.
         """
         self._log_length, self._options, self._has_store = log_length, dict(options), has_store
         self._write(self._header(at_ms) | {"wanted_from_ms": wanted_from_ms})

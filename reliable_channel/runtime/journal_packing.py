@@ -1,6 +1,7 @@
-"""Compact form of bytes in a journal: numbers for repeated fields, differences for bloom filters.
+"""Compact form of bytes in a journal, with numbers for repeated fields and differences for bloom
+filters.
 
-A packed payload is text, with spaces between its tokens:
+A packed payload is text with spaces between its tokens.
 
 | token | bytes |
 |---|---|
@@ -10,8 +11,8 @@ A packed payload is text, with spaces between its tokens:
 | `13=12^AAEC` | field 12 with these bits flipped (zlib), which is field 13 from now on |
 | `~12` | the value of field 12, without its tag and length |
 
-A payload that is not a protobuf message counts as one field. The number of each field is written
-beside it, so a lost line affects only lines that refer to it. All numbers end before a line that is
+A payload that is not a protobuf message counts as one field. Each field number is written beside its
+field, so a lost line affects only lines that refer to it. All numbers end before a line that is
 `fresh`.
 """
 

@@ -5,8 +5,8 @@ each with the time. After each call the owner broadcasts the messages of `outgoi
 `events()`. No other call changes the state. The state machine reads no clock, never waits, and
 draws random numbers only from `random`.
 
-Source: LIP 109 (SDS) and the SDS-R implementation guide. Comments cite the section names of these
-documents.
+The sources are LIP 109 (SDS) and the SDS-R implementation guide. Comments cite the section names of
+these documents.
 """
 
 from collections.abc import Collection, Sequence
@@ -35,7 +35,7 @@ __all__ = ["Arrival", "Outcome", "SdsProtocol"]
 class SdsProtocol:
     """State machine of one participant of a channel.
 
-    The participant sends the dialect `profile` and reads those in `listen_to` (default: all known).
+    The participant sends the dialect `profile` and reads those in `listen_to` (by default all).
     `profile.py` describes mixing. The options and the id function default to those of `profile`.
     With `signing` the participant signs its messages. With `require_signatures` the participant
     rejects messages whose sender is not proven.

@@ -29,8 +29,8 @@ LAST_FIELD_NUMBER: Final = 7
 """Highest field number in all layouts. Later versions may add fields with higher numbers, which are
 ignored."""
 HEADER_BYTES: Final = 128
-"""Number of bytes that nim-segmentation reserves for all fields besides the payload. These fields
-need at most 71 bytes."""
+"""Number of bytes that nim-segmentation reserves for all fields besides the payload. The fields
+besides the payload need at most 71 bytes."""
 CHUNK_ALIGNMENT_BYTES: Final = 64
 """Alignment of Reed-Solomon chunks in nim-segmentation (bytes), which applies even without
 parity."""

@@ -30,8 +30,7 @@ __all__ = ["HubNode", "ReadBy", "TopicReader"]
 _log: Final = logging.getLogger("reliable_channel")
 
 ReadBy = Literal["relay", "shard", "filter"]
-"""API of a subscription: a content topic or a static shard by relay, or a content topic by
-filter."""
+"""API of a subscription, which is a content topic or a static shard by relay, or a filter."""
 _Key = tuple[ReadBy, str, str | None]
 """API, shard, and the content topic of a lane that reads a single one."""
 MIN_INTERVAL_MS: Final = 10

@@ -126,7 +126,7 @@ class PublicKey:
 
     @property
     def data(self) -> bytes:
-        """Bytes of the key: 32 (Ed25519), 33 (secp256k1), or DER for RSA and ECDSA.
+        """Bytes of the key, which are 32 (Ed25519), 33 (secp256k1), or DER for RSA and ECDSA.
 
         Raises:
             InvalidInput: the encoded bytes are not a key.

@@ -1,4 +1,4 @@
-"""Filter service: the criteria of each subscriber, and the pushes to it (12/WAKU2-FILTER)."""
+"""Filter service with the criteria of each subscriber, and the pushes to it (12/WAKU2-FILTER)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services of a node for light clients: light push, filter and Store.
+"""Services of a node for light clients, which are light push, filter and Store.
 
 The REST API and the libp2p protocols use the same `Services`. `LocalServices` answers from this
 node, and `PeerServices` (`waku.node.libp2p`) asks a libp2p peer.

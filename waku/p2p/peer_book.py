@@ -35,7 +35,7 @@ removed."""
 MAX_ADDRESSES: Final = 8
 FIRST_REST_MS: Final = 1_000
 LONGEST_REST_MS: Final = 60_000
-"""Longest pause (ms) between dials of a peer that does not answer: 1, 2, 4 … 60 s."""
+"""Longest pause (ms) between dials of a peer that does not answer (1, 2, 4 … 60 s)."""
 MISFIT_REST_MS: Final = 10 * 60_000
 """Pause (ms) of a peer of another network or without services, because its settings may change."""
 EPOCH_PAUSE_MS: Final = 30_000
@@ -144,7 +144,7 @@ class PeerBook:
         *,
         besides: Collection[Entry] = (),
     ) -> list[Entry]:
-        """Return peers that may offer some of the services: named peers first, then by number of
+        """Return peers that may offer some of the services, named peers first, then by number of
         failures."""
         fit = [
             entry

@@ -1,4 +1,4 @@
-"""Waku's protobuf messages as a service peer uses them: requests in, answers out.
+"""Waku's protobuf messages as a service peer decodes requests and encodes answers.
 
 The module `codec` has the messages as a client uses them. A decoder raises only `InvalidInput`.
 """

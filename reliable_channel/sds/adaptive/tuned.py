@@ -1,5 +1,4 @@
-"""Collaborators of a self-tuning participant: the parts of LIP 109, each controlled by a
-`Tuner`."""
+"""Parts of a self-tuning participant, which are the parts of LIP 109 controlled by a `Tuner`."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar

@@ -92,8 +92,7 @@ def is_too_long(entry: HistoryEntry) -> bool:
 
 
 class ReferenceBudget:
-    """Budgets for followed references: one for each proven sender, and one for all other
-    senders."""
+    """Budgets for followed references, one for each proven sender and one for all other senders."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -14,7 +14,7 @@ from ..events import RepairBudgetReached
 from ..options import RepairOptions
 
 PERIOD_MS: Final = 60_000
-"""Period of the budgets (ms): a minute."""
+"""Period of the budgets (ms), which is a minute."""
 REQUESTERS: Final = 1_000
 """Number of requesters whose budgets are remembered. The requester that was silent for longest is
 removed first."""

@@ -1,4 +1,4 @@
-"""Relay of the node by gossipsub: messages to publish, and received messages."""
+"""Relay of the node by gossipsub, with messages to publish, and received messages."""
 
 from __future__ import annotations
 
