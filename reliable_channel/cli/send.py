@@ -55,8 +55,8 @@ def send(
 ) -> None:
     """Send one message and print its id.
 
-    The exit status is 1 if the message was refused or not acknowledged within --wait. It is 3 if no
-    node accepted it.
+    The exit status is 1 if the message was refused or not acknowledged within --wait. The exit
+    status is 3 if no node accepted the message.
     """
     if text == "-":
         needs_input()

@@ -84,8 +84,8 @@ class _Place(NamedTuple):
 class Segments(Segmentation):
     """Segmentation in one layout of segments. The class reads segments of every known layout.
 
-    At first, each payload is put into a segment, even if it is short. If it `follows_form`, it
-    later sends in the form of another participant's last payload. A payload that is too long for
+    At first, each payload is put into a segment, even if it is short. With `follows_form`, payloads
+    are later sent in the form of another participant's last payload. A payload that is too long for
     one message is always cut. With a `log`, segments that left memory are read from the log again.
     """
 

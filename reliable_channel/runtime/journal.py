@@ -196,7 +196,8 @@ class Journal:
         return {"fresh": True} if self._packer.begins() else {}
 
     def closed(self, at_ms: int) -> None:
-        """Write that the session has ended normally. A killed process writes no such line."""
+        """Write that the session has ended normally. The session of a killed process has no
+        `journal_closed` line."""
         self._write({"event": "journal_closed", "at_ms": at_ms})
 
     def close(self) -> None:

@@ -102,7 +102,7 @@ class SpecBloomForm:
 
     byte_flip = 7
     hash_pair = staticmethod(hash_pair)
-    """Return MurmurHash3 values of 32 bits."""
+    """Return the MurmurHash3 values (32 bits) of a message id."""
 
     def write(self, parameters: BloomParameters, words: bytes) -> bytes:
         """Return the words of a filter unchanged."""
@@ -216,11 +216,11 @@ class RollingBloomFilter:
     """Bloom filter of the newest ids, at least half its capacity and at most its whole capacity.
 
     DIVERGES: js-waku never rolls its filter, so after about 30,000 messages it acknowledges every
-    id. This class keeps two generations of filters. Each id goes into the current filter and, after
-    that is half full, also into the next filter. The next filter replaces the current filter when
-    that is full. The next one takes over when the current one is full. Up to the capacity, the
-    bytes equal the bytes of a plain filter. Up to the capacity the bytes are those of a plain
-    filter.
+    id. The specification says "SHOULD be rolled over and recomputed once it reaches a predefined
+    capacity". This class keeps two generations of filters. Each id goes into the current filter
+    and, after that is half full, also into the next filter. The next filter replaces the current
+    filter when that is full. The cost of a message is constant, and no filter is recomputed. Up to
+    the capacity, the bytes equal the bytes of a plain filter.
     """
 
     def __init__(

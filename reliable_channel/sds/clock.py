@@ -50,8 +50,8 @@ class SecondsClock(LamportClock):
         """Advance the clock for a delivered message to `max(lamport_timestamp, value) + 1` (in
         seconds).
 
-        The timestamp may come from a dialect that does not use whole seconds. The clock still
-        advances beyond such a timestamp.
+        The timestamp may come from a dialect that does not use whole seconds. The clock also
+        advances beyond a timestamp that is not a whole second.
         """
         self._step(lamport_timestamp)
 

@@ -1,4 +1,4 @@
-"""Options with limits, unit and text in the annotation, followed by the default.
+"""Declarations of options, with limits, unit and text in the annotation of a dataclass field.
 
     retry_interval_ms: Annotated[int, Bound(1), Unit("ms"), Doc("Wait before a retry.")] = 30_000
 

@@ -1,16 +1,16 @@
 """Dialects, each with the properties of one peer family.
 
 `SPEC` is the SDS specification as js-waku implements it. `NIM` is nim-sds, which status-go and
-logos-delivery use. A participant sends one dialect, and can listen to any number.
+logos-delivery use. A participant sends one dialect, and can listen to several dialects.
 
 If all participants listen to both dialects, they share one channel. Lamport timestamps are compared
 in milliseconds (a second of nim-sds is 1000 of them). All participants therefore end with the same
 log. Acknowledgements and repair requests work across dialects, and each filter is read in the form
 of its sender's dialect. A repaired message is broadcast in its first form. In a busy channel the
 clocks of nim-sds run ahead of real time. A participant that listens to nim-sds must allow this
-difference (`max_lamport_ahead_ms`). However, js-waku and nim-sds read only their own dialect.
-js-waku and nim-sds miss messages of the other dialect and wait for them. Mix dialects to move a
-channel to another dialect, not to bridge two channels.
+difference (`max_lamport_ahead_ms`). js-waku and nim-sds read only their own dialect, and wait for
+messages of the other dialect. Mix dialects to move a channel to another dialect, not to bridge two
+channels.
 """
 
 from collections.abc import Callable

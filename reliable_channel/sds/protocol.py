@@ -174,7 +174,7 @@ class SdsProtocol:
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
         """Join a conversation that is in progress. Messages with a Lamport timestamp below
         `wanted_from` (ms) are dropped. For `presume_ms`, unknown references count as references to
-        such messages."""
+        messages before `wanted_from`."""
         self._state.joining.start(wanted_from=wanted_from, presume_until_ms=now_ms + presume_ms)
 
     def receive(
@@ -207,7 +207,7 @@ class SdsProtocol:
 
     def events(self) -> Sequence[SdsEvent]:
         """Return the events since the last call of `events`, in order. The application must get all
-        these events."""
+        returned events."""
         state = self._state
         events, state.events = state.events, []
         return events
@@ -220,8 +220,8 @@ class SdsProtocol:
         return outgoing
 
     def changes(self) -> Changes:
-        """Return the changes to the saved state since the last call of `changes`. Write these
-        changes in one transaction before you use `events()` and `outgoing()`."""
+        """Return the changes to the saved state since the last call of `changes`. Write the
+        returned changes in one transaction before you use `events()` and `outgoing()`."""
         recorder = self._state.recorder
         if recorder.records and self.clock.value != self._recorded_clock:
             self._recorded_clock = self.clock.value

@@ -56,8 +56,8 @@ class PoolTransport(BaseTransport):
     `aclose`.
 
     A gap of one node does not matter if another node reads without a gap from before until after
-    it. The gap is not reported before that later read. If the other node fails too, the gap is
-    reported.
+    it. A gap is not reported before the later read of the other node. If the other node fails too,
+    the gap of the first node is reported.
 
     Args:
         transports: a way through each node; the pool opens and closes them.

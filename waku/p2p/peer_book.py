@@ -225,7 +225,8 @@ class PeerBook:
     def choose(
         self, role: Role | None, count: int, now_ms: int, *, besides: Collection[Entry] = ()
     ) -> list[Entry]:
-        """Return connected peers to ask in turn, except peers that asked for a pause.
+        """Return connected peers to ask in turn, without those that asked for a pause, and deaf
+        peers last.
 
         If no role is given, any connected peer is returned.
         """

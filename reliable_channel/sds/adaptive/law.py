@@ -15,7 +15,8 @@ from ..repair import buffers
 LEFT_OVER: Final = 0.15
 """Mean number of participants that may lack a message after its last copy (N * p ** copies)."""
 LEFT_OVER_OF_PAIR: Final = 0.3
-"""The same limit for one other participant, to which a repetition costs as much as an answer."""
+"""Mean number of lacking participants in a channel of two, where a repetition costs as much as an
+answer."""
 MAX_COPIES: Final = 6
 """Maximum number of copies of a message. More copies help little against loss, and add to
 congestion."""
@@ -102,7 +103,7 @@ def answer_span_ms(measured: Measured) -> int:
 
 
 def feedback_ms(measured: Measured, uniform: float) -> int:
-    """Return a random delay after which about e participants speak before they hear the first one.
+    """Return a random delay by which about e participants speak before they hear the first speaker.
 
     The delay is drawn from the exponential feedback timer of Nonnenmacher and Biersack. The density
     grows by the factor e in each D, and the first of N participants speaks after about D.

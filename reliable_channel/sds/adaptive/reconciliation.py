@@ -4,13 +4,14 @@ logs.
 References of messages reach back only to the newest messages. If the root of another log
 (`comparison.py`) differs, a participant describes the range in question. The description has the
 roots of 16 parts, or, for few messages, short hashes of their ids. All participants hear the
-description. A participant with a different log describes the differing parts further. Participants
-with messages that are not in a list of hashes broadcast them, several whole messages in one. A few
+description. A participant with a different log describes the differing parts further. A participant
+broadcasts its messages that are missing in a list of hashes, several messages at once. A few
 exchanges thus find a difference in a log of any length. The broadcasts repair the difference for
 all participants that share it.
 
-Source: A. Meyer, Range-Based Set Reconciliation (SRDS 2023). negentropy v1 uses the same leaf size
-and branching. Budgets limit the data sent for others, and limits bound the data read from others.
+The method is described in Meyer, Range-Based Set Reconciliation (SRDS 2023). negentropy v1 uses the
+same leaf size and branching. Budgets limit the data sent for others, and limits bound the data read
+from others.
 """
 
 from bisect import bisect_left

@@ -213,7 +213,7 @@ class TunedSweeps(Sweeps):
 
 
 def make_parts(setup: Setup) -> tuple[TunedState, TunedSender, TunedReceiver, TunedSweeps]:
-    """Make the collaborators of a participant that tunes itself."""
+    """Make the parts of a participant that tunes itself."""
     state = TunedState(setup)
     delivery, sender = TunedDelivery(state), TunedSender(state)
     references = ReferenceSearch(state, delivery)

@@ -45,7 +45,7 @@ class NimCodec:
         return field_2_is_varint(data)
 
     def decode(self, data: bytes) -> Message:
-        """Decode one message.
+        """Decode one message of the `nim` dialect.
 
         Raises:
             CodecError: not protobuf, a required field is absent, a Lamport timestamp of 2^63 or

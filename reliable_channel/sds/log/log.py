@@ -1,7 +1,7 @@
 """Local log of a channel, ordered by Lamport timestamp, then by the bytes of the message id.
 
-LIP 109, Deliver Message and Resolve Conflicts. A new message may belong in the middle of the log.
-All participants that know the same messages have the same log, byte for byte.
+The order follows LIP 109 (Deliver Message and Resolve Conflicts). A new message may belong in the
+middle of the log. All participants that know the same messages have the same log, byte for byte.
 
 With an archive, memory contains only the newest entries, and the archive contains all entries.
 """

@@ -2,8 +2,8 @@
 
 A request has about 70 bytes, but its answer is a whole message, broadcast to all participants. A
 participant that requests everything repeatedly could turn one sync message into megabytes. Each
-requester has a budget, and all requesters share one more, in messages and in bytes. A budget
-refills at a constant rate.
+requester has a budget, and all requesters share a further budget, in messages and in bytes. A
+budget refills at a constant rate.
 """
 
 from collections import OrderedDict

@@ -106,7 +106,7 @@ SPEC_TIMERS: Final = RepairTimers(t_req, t_resp, in_response_group)
 
 
 def response_groups(num_participants: int) -> int:
-    """Return the number of response groups for a channel of this size, by LIP 109."""
+    """Return the number of response groups by LIP 109 (`num_participants / 128`, at least 1)."""
     return max(1, num_participants // 128)
 
 
