@@ -36,9 +36,9 @@ class SdsProtocol:
     """State machine of one participant of a channel.
 
     The participant sends the dialect `profile` and reads those in `listen_to` (by default all).
-    `profile.py` describes mixing. The options and the id function default to those of `profile`.
-    With `signing` the participant signs its messages. With `require_signatures` the participant
-    rejects messages whose sender is not proven.
+    `profile.py` describes how dialects can be mixed. The options and the id function default to
+    those of `profile`. With `signing` the participant signs its messages. With `require_signatures`
+    the participant rejects messages whose sender is not proven.
 
     `random` returns floats in [0, 1), for sync back-off and sync ids only.
 

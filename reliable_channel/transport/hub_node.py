@@ -75,7 +75,7 @@ class TopicReader:
         self._came = Notifier()
 
     async def read(self) -> list[WakuMessage]:
-        """Wait for messages. An empty list shows that the node answers.
+        """Wait for messages of the content topic. An empty list shows that the node answers.
 
         Raises:
             WakuError: the node does not answer, or has forgotten the subscription.

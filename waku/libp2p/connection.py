@@ -6,7 +6,7 @@ stack is built bottom up:
     multistream (/noise) → noise → muxer, agreed in noise or by multistream → streams,
     each of which begins with multistream
 
-Connection establishment: https://github.com/libp2p/specs/blob/master/connections/README.md
+The specification is https://github.com/libp2p/specs/blob/master/connections/README.md.
 """
 
 from __future__ import annotations

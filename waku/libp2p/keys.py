@@ -1,6 +1,6 @@
 """Identity keys, and the peer ids that are derived from them.
 
-https://github.com/libp2p/specs/blob/master/peer-ids/peer-ids.md
+The specification is https://github.com/libp2p/specs/blob/master/peer-ids/peer-ids.md.
 
 A host's own key is an Ed25519 key or a secp256k1 key (the kind of Waku nodes). Signatures of RSA
 and ECDSA peers can be verified, too. The package `cryptography` (OpenSSL) implements the

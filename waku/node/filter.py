@@ -41,7 +41,7 @@ class FilterTable:
         return self._subscriptions.topics
 
     def ping(self, subscriber: Subscriber) -> None:
-        """Return if the node is a subscriber, otherwise raise an error.
+        """Raise an error unless the node is a subscriber.
 
         Raises:
             ServiceRefused: it has no subscription.

@@ -340,7 +340,7 @@ class PeerBook:
 
 
 def check_record(record: NodeRecord, own: Metadata) -> None:
-    """Return if a node record belongs to the own network, otherwise raise an error.
+    """Raise an error unless a node record belongs to the own network.
 
     Raises:
         WrongNetwork: another cluster, or none of our shards.

@@ -37,7 +37,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PushAsked:
-    """Light push request. If the pubsub topic is empty, the service peer chooses the shard."""
+    """Light push request that a peer sent. If the pubsub topic is empty, the service peer chooses
+    the shard."""
 
     request_id: str
     pubsub_topic: str

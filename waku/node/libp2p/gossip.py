@@ -100,7 +100,7 @@ class RelayGossip:
         return True
 
     def admit(self) -> None:
-        """Return if there is room for a message of this node's clients, otherwise raise an error.
+        """Raise an error unless there is room for a message of this node's clients.
 
         Raises:
             RelayFull: as many wait for relay peers as the node's options allow.
