@@ -302,7 +302,7 @@ class MvdsCore:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def on_deadline(self, now_ms: int) -> None:
-        """Send and give up everything that is due at this time."""
+        """Send what is due at this time, and give up messages that were repeated too often."""
         if self._hello.due_ms is not None and self._hello.due_ms <= now_ms:
             self._hello.said(now_ms, alone=not self._node.peers(self._group))
             self._counters.syncs_sent += 1

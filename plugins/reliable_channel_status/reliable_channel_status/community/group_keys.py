@@ -41,8 +41,8 @@ MAX_GROUPS: Final = 2_000
 """Maximum number of groups whose keys are stored. Beyond the maximum, keys of further groups are
 refused."""
 MAX_CANDIDATES: Final = 256
-"""Maximum number of keys for which no authority vouches yet. Beyond the maximum, the oldest such
-key is evicted."""
+"""Maximum number of keys for which no authority vouches yet. Beyond the maximum, the oldest key is
+evicted."""
 MAX_CHAINS: Final = 256
 """Maximum number of keys whose hash chains are in memory."""
 MAX_ID_BYTES: Final = COMMUNITY_ID_LENGTH + 36
