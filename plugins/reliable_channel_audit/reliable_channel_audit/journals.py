@@ -42,7 +42,7 @@ _PART: Final = re.compile(
 TAIL_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 """Maximum length of a line in a journal. The longest payload, 16 MiB, has 22 MiB as base64. Lines
-beyond the maximum are skipped."""
+that are longer than the maximum are skipped."""
 MAX_ASKED: Final = 100
 """Maximum number of participants whose options are read."""
 DEFAULTS: Final = flat(ChannelOptions())
@@ -403,7 +403,8 @@ def opened_file(path: Path) -> IO[bytes]:
 
 def first_opened(path: Path) -> Opened | None:
     """Return channel, participant and beginning of the first readable session in a file. If no
-    session has this version, a session of another version is used, so that its lines count."""
+    session has this SDK's version, a session of another version is used, so that its lines count.
+    """
     found = None
     for _, text in islice(numbered_texts(path), MAX_LINES_BEFORE_OPENED):
         if isinstance(text, Line) or b'"journal_opened"' not in text:

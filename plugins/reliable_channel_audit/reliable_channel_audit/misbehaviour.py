@@ -16,8 +16,8 @@ from .lines import WIRE_IN, Line
 
 MAX_FILL: Final = 0.99
 """Share of set bits beyond which a bloom filter is suspicious, because it acknowledges everything.
-A filter at its capacity has half of its bits set. js-waku never empties its filter, and reaches
-this share after about 70,000 messages."""
+A filter at its capacity has half of its bits set. js-waku never empties its filter, and sets 99 %
+of the bits after about 70,000 messages."""
 MAX_SENDERS: Final = 1_000
 """Maximum number of sender names that are counted separately, in order of their appearance. Anybody
 can invent names without cost, and the first names show how it began. Later names are counted

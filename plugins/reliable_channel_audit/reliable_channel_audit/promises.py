@@ -1,7 +1,7 @@
 """Promises that are judged by comparing several participants, from plain values.
 
-Most of these promises are about one message. Each message can be judged separately, so any share of
-the messages gives a share of the result.
+Most promises are about one message. Each message can be judged separately, so any share of the
+messages gives a share of the result.
 """
 
 from __future__ import annotations
@@ -316,7 +316,7 @@ def acknowledged_and_lost(
 ) -> None:
     """Find own messages that were acknowledged although no other journal has them.
 
-    A participant without a journal may have such a message.
+    A participant without a journal may have a message that no journal has.
     """
     for each in acknowledgements:
         if each.acknowledged_ms is None or each.channel_id in context.partial:

@@ -1,8 +1,8 @@
 """Comparison of arrivals, log entries and deliveries to the application in one life.
 
-The journal has separate lines for these three events, so each line is evidence against the others.
-A missing line proves something only if every line of the journal could be read. If some lines are
-unreadable, the missing line may be one of these lines.
+The journal has separate lines for arrival, log entry and delivery, so each is evidence against the
+others. A missing line proves something only if every line of the journal could be read. If some
+lines are unreadable, the missing line may be one of the unreadable lines.
 """
 
 from __future__ import annotations

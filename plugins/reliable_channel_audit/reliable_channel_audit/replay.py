@@ -62,7 +62,7 @@ class Life(NamedTuple):
     """Number of messages that entered the participant's log."""
     log_digest: str
     is_whole: bool
-    """True if the final log has exactly the messages that entered it. Two such logs with the same
+    """True if the final log has exactly the messages that entered it. Two whole logs with the same
     digest have the same deliveries."""
     last_lamport: int
     """Lamport timestamp of the participant's last own message."""

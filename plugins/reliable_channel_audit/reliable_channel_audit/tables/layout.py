@@ -2,8 +2,8 @@
 `kind=delivery/channel=ops/day=2026-11-26/<sha256>.parquet`.
 
 A part of a journal has a file for each kind and day, named by the part's SHA-256. The text of an id
-is in one row of its part, in the kind `delivery` or `name`. Elsewhere an id is a number, which
-counts the rows of `delivery` and then those of `name`.
+is in one row of its part, in the kind `delivery` or `name`. In other kinds an id is a number, which
+counts the rows of `delivery` and then the rows of `name`.
 """
 
 from __future__ import annotations

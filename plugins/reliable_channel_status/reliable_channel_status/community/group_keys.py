@@ -322,7 +322,7 @@ class GroupKeys:
         encrypted, the description waits, and is read again with the next key.
 
         A description with unreadable members is refused if the participant has a group key and was
-        not excluded. The next group key is then on its way to the participant.
+        not excluded. In that case, the next group key is on its way to the participant.
         """
         description = received.payload
         community = self._by_key.get(received.signer.compressed)
