@@ -70,7 +70,7 @@ class Names:
 
 
 class Misbehaviour:
-    """Counter of misbehaviour by sender, from the lines of a life in order."""
+    """Counter of misbehaviour by sender, from a participant's journal lines in order."""
 
     def __init__(self, whose: tuple[str, str, int]) -> None:
         self._whose = whose
@@ -81,7 +81,7 @@ class Misbehaviour:
         return iter(self._deeds.values())
 
     def add(self, line: Line, message: Message | None, at_ms: int) -> None:
-        """Process a line of the life, with the message in the line."""
+        """Process the next line of the journal, with the message in the line."""
         sender_id, message_id = line.sender_id or "", line.message_id or ""
         match line.event:
             case "message_rejected":

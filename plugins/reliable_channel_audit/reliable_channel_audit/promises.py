@@ -56,7 +56,7 @@ MessageKey = tuple[str, str]
 
 
 class Context:
-    """Knowledge about all participants, their lives, clocks, and gaps in their journals."""
+    """Knowledge about all participants, their logs, their clocks, and gaps in their journals."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Context:
             self._add(Gap(*whose, 0, end_ms + 1, ALWAYS_MS[1], ENDS_EARLY))
 
     def of_channel(self, channel_id: str) -> Context:
-        """Return a context with only the lives of one channel."""
+        """Return a context with only the participants of one channel."""
         own = copy(self)
         own.lives = [life for life in self.lives if life.channel_id == channel_id]
         return own
@@ -511,7 +511,8 @@ def difference(position: int, model_id: str, message_id: str) -> str:
 
 
 def disordered(lives: Iterable[Life]) -> list[tuple[Life, list[Life]]]:
-    """Return for each channel a life with the most common log, and lives whose order may differ."""
+    """Return for each channel a participant with the most common log, and logs whose order may
+    differ."""
     channels: defaultdict[str, list[Life]] = defaultdict(list)
     for life in sorted(lives):
         channels[life.channel_id].append(life)

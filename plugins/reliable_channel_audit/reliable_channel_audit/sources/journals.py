@@ -104,7 +104,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [JournalStretch(each) for each in stretches(journals, start, end)]
 
     def read(self, partition: JournalStretch) -> Iterator[pa.RecordBatch]:
-        """Yield the lines of a stretch, without line number and life."""
+        """Yield the lines of a stretch, without line number and log number."""
         payload = JOURNAL.names.index("payload")
         part = partition.stretch.part
         whose = part.channel_id, part.participant_id, part.path, None, None

@@ -30,8 +30,7 @@ MAX_DAYS: Final = 40
 """Maximum number of days in one part. With more days, the clock was probably set, and all rows are
 put into the first day."""
 MAX_NAME: Final = 200
-"""Maximum length of an encoded channel id in a path. A longer channel id is replaced by its
-hash."""
+"""Maximum length of an encoded channel id in a path. A longer one becomes its hash."""
 DAY_MS: Final = 86_400_000
 _PLACE: Final = {"participant_id": NAME, "line": WHOLE}
 """In whose journal a row stands, and in which line of the part, from 1."""
