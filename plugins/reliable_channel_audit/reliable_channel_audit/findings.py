@@ -56,7 +56,7 @@ with an occasion for them."""
 
 
 class Coverage(NamedTuple):
-    """Number of cases of an audit in one life, with the reason for unjudged cases."""
+    """Number of cases of an audit for one participant's log, with the reason for unjudged cases."""
 
     channel_id: str
     participant_id: str

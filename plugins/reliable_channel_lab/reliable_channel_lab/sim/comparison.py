@@ -92,7 +92,8 @@ PRESET_VARIANTS: Final[Mapping[str, Variant]] = {
         for name, values in PRESETS.items()
     },
 }
-"""Variants for the presets of options, with Store if the preset uses Store, and without."""
+"""Variants for the presets of options, each without Store, and with Store if the preset uses
+Store."""
 ALL_VARIANTS: Final[Mapping[str, Variant]] = {**VARIANTS, **PRESET_VARIANTS}
 
 

@@ -250,7 +250,7 @@ class Simulation:
 
     def is_quiet(self) -> bool:
         """Return True if nothing is pending, and all message logs are equal. If equal logs are not
-        promised, participants must know of every difference instead."""
+        promised, participants must know of every difference between their logs."""
         return self._is_at_rest() and (
             self._are_equal() or not (self._must_be_equal() or self._unnoticed())
         )

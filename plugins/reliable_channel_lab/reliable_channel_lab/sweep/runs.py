@@ -35,7 +35,7 @@ OPTIONS: Final = (
     ),
     "retrieval_strategy",
 )
-"""Options of the core by flat name, such as `group.option`. Other options than these make no
+"""Options of the core by flat name, such as `group.option`. Options outside this list make no
 difference in a simulation."""
 
 

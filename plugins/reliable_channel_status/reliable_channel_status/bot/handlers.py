@@ -161,7 +161,7 @@ class BotCommand:
     checks: tuple[Check, ...] = ()
     cooldown: Cooldown | None = None
     buckets: Buckets | None = None
-    """Number of calls of the command that the cooldown has counted."""
+    """Counter of the command's calls for the cooldown, or None without a cooldown."""
     error_handlers: ErrorChain = ()
 
 
