@@ -116,7 +116,7 @@ class Json(msgspec.Struct):
     position: Whole | None = None
     evicted: Whole | None = None
     wanted_from_ms: Whole | None = None
-    """Time from which the participant wants messages (ms)."""
+    """Lamport timestamp from which the participant wants messages (ms)."""
     content_sha256: str | None = None
     first_segment_id: str | None = None
     acknowledged_by: str | None = None

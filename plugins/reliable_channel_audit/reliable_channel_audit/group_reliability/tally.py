@@ -1,4 +1,5 @@
-"""Arrivals of messages at participants in arrays, with 17 bytes for each pair of both."""
+"""Arrivals of messages at participants in arrays, with 17 bytes for each message and
+participant."""
 
 from __future__ import annotations
 

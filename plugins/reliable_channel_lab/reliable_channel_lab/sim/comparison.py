@@ -1,7 +1,7 @@
 """Comparison of sync protocols, with its variants, groups and networks.
 
-A cell is a run with a variant, a scenario, a size, a share of losses, and a seed. A cell is a run
-with a variant, a scenario, a size, a share of losses, and a seed.
+A cell is a run with a variant, a scenario, a size, a share of losses, and a seed. A cell
+determines its run, so equal cells give equal figures on any machine.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -91,7 +91,7 @@ async def allows(checks: Sequence[Check], message: Message) -> bool:
 Allow: TypeAlias = (
     Literal["moderators"] | Iterable[PublicKey | str] | Callable[[PublicKey], bool] | None
 )
-"""Users that may call a command, which are moderators, listed public keys, or users that a function
+"""Users that may call a command, such as moderators, listed public keys, or users that a function
 accepts."""
 
 MESSAGE_FORMS: Final = (ChatMessage, Message)

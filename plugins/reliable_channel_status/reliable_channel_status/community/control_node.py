@@ -44,7 +44,7 @@ State: TypeAlias = Literal["pending", "accepted", "declined", "left"]
 
 
 class NotControlNode(ReliableChannelError, RuntimeError):
-    """Error that this bot may not change a community, because another control node runs it."""
+    """Error that this bot may not change a community, because this bot does not run it."""
 
 
 class JoinRefusal(Enum):
