@@ -65,7 +65,10 @@ def short_page(page: Path) -> str:
         and figure.measures is not None
     }
     lines = [
-        "| preset | suitable for | bytes per message | 95 % delivered in | 50 % acknowledged in |",
+        (
+            "| preset | suitable for | bytes per message | 95 % of deliveries within "
+            "| 50 % of acknowledgements within |"
+        ),
         "|---|---|--:|--:|--:|",
     ]
     for name, purpose in FOUR_PRESETS.items():
