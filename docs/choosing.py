@@ -19,10 +19,10 @@ SHORT_PAGES = (PAGE.with_name("index.md"), PAGE.parents[1] / "README.md")
 _SHORT = re.compile(r"(<!-- four presets -->\n)(?:\|[^\n]*\n)*")
 SHORT_POINT = ("group", 20, 0.2)
 HEADS = (
-    "delivered",
+    "messages delivered",
     "median latency",
-    "95 % latency",
-    "broadcast per message",
+    "95th percentile latency",
+    "bytes broadcast per message",
     "Store queries per message",
     "Store bytes per message",
     "idle traffic",
@@ -65,7 +65,10 @@ def short_page(page: Path) -> str:
         and figure.measures is not None
     }
     lines = [
-        "| preset | suitable for | bytes per message | 95 % delivered in | 50 % acknowledged in |",
+        (
+            "| preset | suitable for | bytes per message | 95 % of deliveries within "
+            "| 50 % of acknowledgements within |"
+        ),
         "|---|---|--:|--:|--:|",
     ]
     for name, purpose in FOUR_PRESETS.items():
@@ -89,8 +92,9 @@ def _table(
 ) -> Iterator[str]:
     scenario, participants, loss = point
     turns = " in turns" if scenario == "1:1" else ""
+    kind = "preset" if variants is PRESET_VARIANTS else "protocol"
     yield (
-        f"| {participants:,} participants{turns}, {100 * loss:g} % loss | "
+        f"| {kind} ({participants:,} participants{turns}, {100 * loss:g} % loss) | "
         + " | ".join(HEADS)
         + " |"
     )

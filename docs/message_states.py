@@ -25,7 +25,7 @@ def _lines() -> Iterator[str]:
         "",
         "## States",
         "",
-        "| state | meaning | referring messages wait | it is searched | its bytes are here |",
+        "| state | meaning | messages that refer to it wait | it is searched | bytes are here |",
     )
     yield "|---|---|---|---|---|"
     for state in State:
@@ -36,7 +36,7 @@ def _lines() -> Iterator[str]:
         "",
         "## Transitions",
         "",
-        "| event | the message … | state before | state after |",
+        "| event | what happens to the message (it) | state before | state after |",
         "|---|---|---|---|",
     )
     for event in Trigger:

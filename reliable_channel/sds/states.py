@@ -1,16 +1,16 @@
-"""States of a message as one participant sees it, and all transitions between these states.
+"""States of a message, as one participant sees this message, and the transitions between them.
 
 A participant knows a message by its id. The participant may have the message, or know it only
-because a causal history lists its id. LIP 109 describes what to do in each case but names no
-states. This module names the states in one table.
+because a causal history lists its id. LIP 109 describes what a participant does with a message but
+names no states. This module names the states in one table.
 
 **Known by reference.** A message arrives whose causal history lists an unknown id. The unknown id
-becomes *missing*. A missing message is searched in Store, and peers are asked for it (SDS-R). The
-message that refers to it is *parked*, because a message is delivered only after its dependencies.
-References cost their sender a few bytes and a receiver much more. Only a limited number of ids
-therefore become missing at once. The remaining ids are *queued* and become missing later. A missing
-message that is not found in time is *lost*. Messages that wait for a lost message are delivered
-without it, and name the lost message.
+becomes *missing*. A missing message is searched in Store, and peers are asked for it (SDS-R). A
+message that refers to a missing message is *parked*, because a message is delivered only after its
+dependencies. A reference costs its sender a few bytes and a receiver much more. The receiver
+therefore limits the number of missing ids. Further ids are *queued* and become missing later. A
+missing message that is not found in time is *lost*. Messages that wait for a lost message are
+delivered without the lost message, and name it.
 
 **Joining.** A participant that joins a running channel cannot distinguish a lost message from an
 earlier one. For a while, unknown ids are *presumed* historic, so they are searched, but no message
@@ -20,16 +20,17 @@ waits for them. A presumed message that is not found, or was sent before the joi
 **Here.** A message that arrives is *delivered* if each of its dependencies is delivered, lost or
 historic. A message with any other dependency is *parked*. A full buffer drops a parked message,
 which then is missing again. A delivered message stays in the log until the log's limits *evict* it.
-The id of an evicted message is remembered, so that a reference to it does not make it missing.
+The id of an evicted message is remembered, so that a reference does not make the message missing.
 
 **Forgotten.** The lists of lost, historic and evicted ids have a maximum length. When an id leaves
 its list, the message is *unknown* again.
 
-The core decides by this table. A reference (`references/unknown.py`, `search.py`) leads to
-`TRANSITIONS[state, event]`. The attributes of `State` determine which messages wait and which are
-searched. The state of a message is not stored. The state follows from the table of the core that
-has the id (`states_of.py`). With `check_transitions`, as in all tests and simulations, every step
-is compared with the table. A step that is not in the table raises `IllegalTransition`.
+The core decides by the table `TRANSITIONS`. For a reference, `references/unknown.py` and
+`search.py` look up `TRANSITIONS[state, event]`. The attributes of `State` determine which messages
+wait and which messages are searched. The state of a message is not stored: the state follows from
+the core's table that contains the message's id (`states_of.py`). With `check_transitions`, as in
+all tests and simulations, every step is compared with `TRANSITIONS`. A step that is not in
+`TRANSITIONS` raises `IllegalTransition`.
 """
 
 from collections.abc import Callable, Iterator
