@@ -22,6 +22,7 @@ from reliable_channel.sds.message import Message
 from reliable_channel.sds.restoring import TABLES
 from reliable_channel.sds.signing import Signing, check_signature
 from reliable_channel.state import Identity, MemoryStateStore
+from tests.slow import slow
 
 from .test_signing import Seals
 from .world import (
@@ -142,9 +143,7 @@ def remembered(core: SdsProtocol) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("profile", [SPEC, NIM], ids=lambda profile: profile.name)
-@pytest.mark.parametrize(
-    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 15))]
-)
+@pytest.mark.parametrize("seed", [*range(6), *slow(*range(6, 15))])
 def test_restarts_at_any_time_break_no_promise(seed: int, profile: WireProfile) -> None:
     names = ["alice", "bob", "carol"]
     random = Random(seed)

@@ -45,12 +45,10 @@ class LosingNode:
         """Pass a request on, and lose it or what it brought."""
         can_be_lost = scope["path"].startswith("/relay/v1/messages")
         if not can_be_lost or self._random.random() >= self._loss:
-            await self._node(scope, receive, send)
-        elif scope["method"] == "GET":
+            return await self._node(scope, receive, send)
+        if reads := scope["method"] == "GET":
             await self._node(scope, receive, _discard)
-            await serve(httpx.Response(200, json=[]), send)
-        else:
-            await serve(httpx.Response(200, text="OK"), send)
+        await serve(httpx.Response(200, text="[]" if reads else "OK"), send)
 
 
 async def _discard(_message: MutableMapping[str, Any]) -> None:

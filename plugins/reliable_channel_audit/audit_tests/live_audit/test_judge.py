@@ -4,16 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.slow import slow
+
 from ..generated import copy_group
 from ..planted import FAULTS, plant
 from .growing import Growing, judged, live
 
 windows = pytest.mark.parametrize(
-    "window",
-    [
-        pytest.param(10_000, id="one generation", marks=pytest.mark.slow),
-        pytest.param(40, id="generations"),
-    ],
+    "window", [*slow(10_000), 40], ids=["one generation", "generations"]
 )
 
 

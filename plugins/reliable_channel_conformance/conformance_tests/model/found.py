@@ -3,10 +3,9 @@
 from functools import cache
 from typing import Any
 
-import pytest
-
 from reliable_channel_conformance.model.catalogue import DEFECTS
 from reliable_channel_conformance.model.checker import Broken, check
+from tests.slow import slow
 
 
 @cache
@@ -19,5 +18,5 @@ def broken_by(number: str) -> Broken:
 
 def numbers() -> list[Any]:
     """The defects; the largest explorations take half a minute and two seconds."""
-    slow, large = pytest.mark.slow, ("S1", "D09")
-    return [pytest.param(each, marks=slow) if each in large else each for each in DEFECTS]
+    large = ("S1", "D09")
+    return [*slow(*large), *(each for each in DEFECTS if each not in large)]
