@@ -80,8 +80,10 @@ class Sender:
                 f"message id {message_id!r} belongs to an earlier message; make a unique id"
             )
         lamport = state.clock.tick(now_ms)
-        draft, own = self._draft(message_id, lamport, content, now_ms)
+        draft = self._draft(message_id, lamport, content, now_ms)
         # Durable whatever the others' are: its sender is the first to be asked for it.
+        records = state.recorder.records
+        own = Assembled(bytes(draft), bytes(draft.history)) if records else None
         is_cached = state.repair_cache.add(message_id, draft, durably=True, own=own)
         state.outgoing_buffer.add(message_id, draft, is_cached=is_cached)
         data = draft if self._assembles_late else self.leave(draft, now_ms)[0]
@@ -250,23 +252,27 @@ class Sender:
                 data = self._ready(entry.data, now_ms)
                 state.broadcast(OutgoingKind.CONTENT, entry.message_id, data)
 
-    def _draft(
-        self, message_id: str, lamport: int, content: bytes, now_ms: int
-    ) -> tuple[Draft, Assembled]:
+    def _draft(self, message_id: str, lamport: int, content: bytes, now_ms: int) -> Draft:
         """Fix what is to be fixed of a message."""
         state, has_filter = self._state, self._wants_filter(now_ms)
         message = Message(state.sender_id, message_id, state.channel_id, lamport, content=content)
         history = state.causal_tail.encoded()
-        data = state.profile.codec.assemble(message, history)
-        signature = b"" if self._signing is None else self._signing.sign(signed_text(data))
-        if signature:
-            data = with_signature(data, signature)
-        length = len(data) + (self._filter_bytes if has_filter else 0)
+        draft = self._made(message, history, has_filter=has_filter)
+        length = len(draft) + (self._filter_bytes if has_filter else 0)
         if length > state.options.max_message_bytes:
             raise self._too_long(content, length, hint=LONGER)
-        shared = self._histories.share(history)
-        draft = Draft(self, message, shared, has_filter, signature, len(data))
-        return draft, Assembled(data, history)
+        return draft
+
+    def _made(self, message: Message, history: bytes, *, has_filter: bool) -> Draft:
+        """Return a draft, signed in a channel with signatures."""
+        codec, shared = self._state.profile.codec, self._histories.share(history)
+        if self._signing is None:
+            length = len(codec.assemble(message, b"")) + len(history)
+            return Draft(self, message, shared, has_filter, b"", length)
+        data = codec.assemble(message, history)
+        signature = self._signing.sign(signed_text(data))
+        length = len(with_signature(data, signature) if signature else data)
+        return Draft(self, message, shared, has_filter, signature, length)
 
     def _drafted(self, data: bytes, now_ms: int) -> bytes | Draft:
         """An encoded message as a draft; as it is where this dialect cannot read it."""
@@ -286,11 +292,7 @@ class Sender:
             content=logged.content if logged else message.content,
         )
         history = b"".join(map(codec.encode_causal_entry, message.causal_history))
-        signature = b""
-        if self._signing is not None:
-            signature = self._signing.sign(signed_text(codec.assemble(fixed, history)))
-        shared = self._histories.share(history)
-        return Draft(self, fixed, shared, self._wants_filter(now_ms), signature, len(data))
+        return self._made(fixed, history, has_filter=self._wants_filter(now_ms))
 
     def _ready(self, data: SupportsBytes, now_ms: int) -> bytes | Draft:
         """A message for its owner, who has a draft leave."""
