@@ -50,7 +50,7 @@ class Conversation:
         self.is_closed = False
         self._notes: Final[dict[type, Callable[[Any, int], None]]] = {
             **dict.fromkeys(SIGNS, self.presence.note),
-            **dict.fromkeys(OWN_EVENTS, lambda event, at_ms: self._outcomes.note(event)),
+            **dict.fromkeys(OWN_EVENTS, self._outcomes.note),
             MessageReceived: self._received,
         }
         """Most events are none of these, and cost one look-up."""

@@ -80,24 +80,21 @@ class RealTimeDriver(driver.Driver[Received]):
 
     def end(self, step: Step, now_ms: int) -> None:
         super().end(step, now_ms)
-        self.sync_status.notify()
+        if (changed := self.sync_status.changed).waiting:
+            changed.notify()
 
     def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
-        """Show an event. Notes about the log go only to the journal."""
-        if isinstance(event, Logged):
-            assert self._journal is not None
-            self._journal.logged(event, now_ms)
-        else:
-            self.emit_now(event, now_ms)
-
-    def emit_now(self, event: AnyEvent, now_ms: int) -> None:
-        """Show an event at once to the journal, the observers and the readers."""
+        """Show an event at once to the journal, the observers and the readers. Notes about the log
+        go only to the journal."""
         if self._journal is not None:
+            if isinstance(event, Logged):
+                return self._journal.logged(event, now_ms)
             self._journal.event(event, now_ms)
+        assert not isinstance(event, Logged)  # only a journal asks for these
         self._log.event(event)
         if self._observers is not None:
             for failure in self._observers.emit(event, now_ms):
-                self.emit_now(failure, now_ms)
+                self.show(failure, now_ms)
         self._stream.emit(event)
         self.notice(event, now_ms)
 

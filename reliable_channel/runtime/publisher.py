@@ -78,7 +78,7 @@ class Publisher:
         """Wait for the next message that may go out."""
         driver, engine = self._driver, self._engine
         outbox = engine.outbox
-        while (item := engine.take(driver.now_ms())) is None:
+        while not outbox.queued or (item := engine.take(driver.now_ms())) is None:
             if not len(outbox):
                 driver.drained.notify()
             await self._more()

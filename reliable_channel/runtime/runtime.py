@@ -286,7 +286,7 @@ class Runtime:
 
     def emit(self, event: AnyEvent) -> None:
         """Emit at once an event that follows from other events."""
-        self._driver.emit_now(event, self._driver.now_ms())
+        self._driver.show(event, self._driver.now_ms())
 
     def now_ms(self) -> int:
         """Return the wall-clock time (ms since 1970)."""
@@ -387,10 +387,10 @@ class Runtime:
             self._driver.confirm(event)
 
     def _journal_degraded(self, error: OSError) -> None:
-        self._driver.emit_now(JournalDegraded(str(error)), self._driver.now_ms())
+        self._driver.show(JournalDegraded(str(error)), self._driver.now_ms())
 
     def _fell_behind(self, readers: int, unread: int) -> None:
-        self._driver.emit_now(ReaderFellBehind(readers, unread), self._driver.now_ms())
+        self._driver.show(ReaderFellBehind(readers, unread), self._driver.now_ms())
 
     def _content_tried(self, message_id: str, opened: bool) -> None:
         if self._unopened is None:
