@@ -85,7 +85,7 @@ class Conversation:
         with resources_named(f"channel {self._channel_id!r} cannot send"):
             accepted = await self.runtime.send(payload, idempotency_key)
         unacknowledged = self.runtime.engine.core.unacknowledged
-        is_pending = any(one in unacknowledged for one in accepted.message_ids)
+        is_pending = any(map(unacknowledged.__contains__, accepted.message_ids))
         outcome = self._outcomes.of(accepted.message_ids[0], is_pending=is_pending)
         wait = partial(self._acknowledged, outcome)
         return Request(accepted.request_id, accepted.message_ids, wait)

@@ -349,7 +349,8 @@ class Engine:
         )
         if arrival.outcome in _FINAL or arrival.reason in _REFUSED_FOREVER:
             self._handled.add(message_hash)
-        if arrival.outcome in _NEW:
+        counters, is_new = self.counters, arrival.outcome in _NEW
+        if is_new:
             self._message_traces.arrived(
                 arrival.message_id,
                 timestamp_ns,
@@ -357,7 +358,13 @@ class Engine:
                 from_store=from_store,
                 is_parked=arrival.outcome is Outcome.PARKED,
             )
-        self._count(arrival, from_store=from_store)
+        if from_store:
+            counters.received_from_store += 1
+            counters.retrieved += is_new
+        else:
+            counters.received_live += 1
+            waited_ms = arrival.missing_for_ms
+            counters.repaired += is_new and waited_ms is not None and waited_ms >= REORDERED_MS
         self._repairs.received(arrival, len(data), now_ms, from_store=from_store)
         return arrival, self.step(now_ms)
 
@@ -647,16 +654,6 @@ class Engine:
             yield Logged.own(
                 entry, log.position(entry), log.evicted, first_segment_id=first_segment_id
             )
-
-    def _count(self, arrival: Arrival, *, from_store: bool) -> None:
-        counters, new = self.counters, arrival.outcome in _NEW
-        if from_store:
-            counters.received_from_store += 1
-            counters.retrieved += new
-        else:
-            counters.received_live += 1
-            waited_ms = arrival.missing_for_ms
-            counters.repaired += new and waited_ms is not None and waited_ms >= REORDERED_MS
 
 
 def is_restart(saved: Saved) -> bool:

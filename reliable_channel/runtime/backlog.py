@@ -32,9 +32,13 @@ ContentOf = Callable[[str], bytes | None]
 have it any more."""
 
 
+WITH_CONTENT: Final = (MessageReceived, EphemeralReceived)
+"""Events whose memory is counted. All others are small."""
+
+
 def content_bytes(event: AnyEvent) -> int:
     """Return the memory that an event's content takes. The rest of an event is small."""
-    return len(event.content) if isinstance(event, (MessageReceived, EphemeralReceived)) else 0
+    return len(event.content) if isinstance(event, WITH_CONTENT) else 0
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from ..engine.outbox import Item
 from ..engine.steps import Step, Wake
 from ..engine.sync_core import Arrival
 from ..events import AnyEvent
-from ..transport.base import Envelope, Received, Source
+from ..transport.base import Envelope, Received
 from .event_log import EventLog
 from .event_stream import EventStream
 from .observers import Observers
@@ -54,16 +54,6 @@ class RealTimeDriver(driver.Driver[Received]):
         self._log = log
         self._earlier_deadline = Notifier()
         self._rings_at_ms: int | None = None
-
-    def take(self, data: bytes, received: Received) -> Arrival:
-        """Pass a decrypted message to the engine."""
-        return self.received(
-            data,
-            received,
-            message_hash=received.message_hash,
-            timestamp_ns=received.timestamp_ns,
-            from_store=received.source is Source.STORE,
-        )
 
     def published(self, item: Item, envelope: Envelope) -> None:
         """Note that the transport accepted a message."""

@@ -50,7 +50,13 @@ class Intake:
                 # Not remembered: a key that opens it may yet come (rotation), and Store give it
                 # again.
                 return Arrival(Outcome.REJECTED)
-        arrival = self._driver.take(payload, received)
+        arrival = self._driver.received(
+            payload,
+            received,
+            message_hash=received.message_hash,
+            timestamp_ns=received.timestamp_ns,
+            from_store=received.source is Source.STORE,
+        )
         if self._unopened is not None:
             if payload is not received.payload:
                 self._unopened.note_opened()

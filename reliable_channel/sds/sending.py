@@ -75,7 +75,7 @@ class Sender:
         if state.profile.max_content_bytes is not None:
             self._check_content(content)
         message_id = self._next_id(content, now_ms, timestamp_ns)
-        if message_id in state.log or message_id in state.outgoing_buffer.entries:
+        if state.log.get(message_id) or message_id in state.outgoing_buffer.entries:
             raise MessageIdInUse(
                 f"message id {message_id!r} belongs to an earlier message; make a unique id"
             )
