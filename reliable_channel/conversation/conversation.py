@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from .._arguments import checked_name
 from .._resources import resources_named
 from ..errors import ChannelClosed, NoAnswer, NotAcknowledged
 from ..events import AnyEvent, MessageAcknowledged, MessageReceived
 from ..options import ChannelOptions
-from ..runtime import Runtime
+from ..runtime import Notes, Runtime
 from .acknowledging import OWN_EVENTS, Outcome, Outcomes, Request
 from .asking import Asking, Heard, OpenQuestion
 from .envelope import UnreadableEnvelope, decode, encode, is_envelope
@@ -48,18 +48,12 @@ class Conversation:
         self.asking = Asking(sender_id, runtime.emit)
         self.presence = Presence(sender_id, self._interval_ms, runtime.emit, runtime.now_ms)
         self.is_closed = False
-        self._notes: Final[dict[type, Callable[[Any, int], None]]] = {
+        notes: Notes = {
             **dict.fromkeys(SIGNS, self.presence.note),
             **dict.fromkeys(OWN_EVENTS, self._outcomes.note),
             MessageReceived: self._received,
         }
-        """Most events are none of these, and cost one look-up."""
-        runtime.attach(self.observe, self.asking.holds)
-
-    def observe(self, event: AnyEvent, at_ms: int) -> None:
-        """Note an event that is being emitted."""
-        if (note := self._notes.get(type(event))) is not None:
-            note(event, at_ms)
+        runtime.attach(notes, self.asking.holds)
 
     def _received(self, event: MessageReceived, at_ms: int) -> None:
         self.presence.note(event, at_ms)

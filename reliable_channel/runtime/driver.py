@@ -1,7 +1,7 @@
 """Owner of a channel's engine, shared by the channel's tasks."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -21,6 +21,10 @@ from .sync_status import SyncStatusWatch
 
 if TYPE_CHECKING:
     from .journal import Journal
+
+
+Notes = Mapping[type, Callable[[Any, int], None]]
+"""Functions by type of event. They take the event and its time (ms)."""
 
 
 class RealTimeDriver(driver.Driver[Received]):
@@ -44,8 +48,8 @@ class RealTimeDriver(driver.Driver[Received]):
         self.to_fetch: Final = Notifier()
         self.to_catch_up: Final = Notifier()
         """There is something to ask Store for at once."""
-        self.notice: Callable[[AnyEvent, int], None] = lambda event, now_ms: None
-        """Called with each event and the time (ms) after its readers can get it."""
+        self.notes: Notes = {}
+        """Called when readers can get an event. Most events have none, and cost one look-up."""
         self.drained: Final = Notifier()
         """The outbox is empty."""
         self._stream = stream
@@ -86,7 +90,8 @@ class RealTimeDriver(driver.Driver[Received]):
             for failure in self._observers.emit(event, now_ms):
                 self.show(failure, now_ms)
         self._stream.emit(event)
-        self.notice(event, now_ms)
+        if (note := self.notes.get(type(event))) is not None:
+            note(event, now_ms)
 
     def wake(self, wake: Wake) -> None:
         """Wake a task, or one of the tasks that send."""

@@ -103,4 +103,5 @@ class Listener:
                 self._driver.catch_up(self._last_look_ms)
             self._last_look_ms = now_ms
             engine.listened(now_ms)
-            await self._wiring.writable()
+            if self._wiring.writer is not None:
+                await self._wiring.writer.writable()

@@ -25,7 +25,7 @@ from ..sds.log.archive import NO_ARCHIVE
 from ..sds.log.entry import LogEntry
 from ..transport.base import Transport
 from .backlog import Backlog
-from .driver import RealTimeDriver
+from .driver import Notes, RealTimeDriver
 from .event_log import EventLog
 from .event_stream import EventReader, EventStream
 from .follower import Follower
@@ -161,12 +161,10 @@ class Runtime:
                 "away and start without it, or bring back a copy"
             ) from error
 
-    def attach(
-        self, notice: Callable[[AnyEvent, int], None], holds: Callable[[AnyEvent], bool]
-    ) -> None:
-        """Call `notice` with each event and its time (ms). Events for which `holds`
-        is True are confirmed only by `confirm`, not by reading them."""
-        self._driver.notice, self._holds = notice, holds
+    def attach(self, notes: Notes, holds: Callable[[AnyEvent], bool]) -> None:
+        """Call `notes` with the events of their types. Events for which `holds` is True are
+        confirmed only by `confirm`, not by reading them."""
+        self._driver.notes, self._holds = notes, holds
 
     def start(self, tasks: TaskGroup) -> None:
         """Start all tasks. Cancel the group to stop them."""

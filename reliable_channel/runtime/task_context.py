@@ -24,8 +24,3 @@ class TaskContext:
     def backoff(self) -> Backoff:
         """Return a new growing pause between attempts."""
         return Backoff(self.random)
-
-    async def writable(self) -> None:
-        """Wait while too much waits for the disk."""
-        if self.writer is not None:
-            await self.writer.writable()

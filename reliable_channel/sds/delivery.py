@@ -56,7 +56,7 @@ class Delivery:
         )
         position = state.log.insert(entry)
         state.counters.delivered += 1
-        state.emit(
+        state.events.append(
             MessageReceived(
                 message.message_id,
                 message.sender_id,
@@ -79,7 +79,7 @@ class Delivery:
 
     def give_up(self, entry: HistoryEntry, reason: str, event: Trigger) -> None:
         """Declare a missing message lost, and deliver messages that waited for nothing else."""
-        self._state.emit(
+        self._state.events.append(
             MessageLost(entry.message_id, entry.sender_id, entry.retrieval_hint, reason)
         )
         self._state.counters.lost += 1

@@ -114,7 +114,7 @@ class Sender:
             state.repair_cache.add(message_id, profile.kept_sync(sync, data))
         is_redundant = self.is_tuned and not has_request
         state.broadcast(OutgoingKind.SYNC, message_id, data, is_redundant=is_redundant)
-        state.emit(SyncSent(message_id))
+        state.events.append(SyncSent(message_id))
         state.counters.syncs_sent += 1
         state.sync_timer.restart(SyncTrigger.OWN_SYNC, now_ms)
         return True
@@ -146,7 +146,7 @@ class Sender:
             self._log_own(entry)
         self._state.outgoing_buffer.dispatched(message_id, now_ms)
         if retrieval_hint is not None:
-            self._state.set_retrieval_hint(message_id, retrieval_hint)
+            self._state.log.set_retrieval_hint(message_id, retrieval_hint)
 
     def withdraw(self, message_id: str) -> None:
         """Withdraw an own message that was never sent."""
@@ -335,7 +335,7 @@ class Sender:
         """Take note that a message asks for others."""
         state, asked = self._state, tuple(entry.message_id for entry in requests)
         state.repair_requests.asked(asked, now_ms)
-        state.emit(RepairRequested(asked, message_id))
+        state.events.append(RepairRequested(asked, message_id))
         state.counters.repairs_requested += len(asked)
 
     def _root(self, now_ms: int) -> LogRoot | None:

@@ -158,10 +158,6 @@ class ChannelState:
     def _comparison(self) -> LogComparison:
         return LogComparison(self.log, self.joining)
 
-    def emit(self, event: SdsEvent) -> None:
-        """Queue an event for the owner."""
-        self.events.append(event)
-
     def broadcast(
         self,
         kind: OutgoingKind,
@@ -191,10 +187,6 @@ class ChannelState:
         self.repair_responses.remove(message_id)
         self.repair_cache.discard(message_id)
         return self.log.remove(message_id)
-
-    def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> None:
-        """Remember how others may retrieve a message, if that was not known yet."""
-        self.log.set_retrieval_hint(message_id, retrieval_hint)
 
     def held(self, message_id: str) -> bytes | None:
         """Return a wire message that is still held, for a participant that requests it. An own
