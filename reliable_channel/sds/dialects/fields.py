@@ -163,7 +163,7 @@ def _field(data: bytes, start: int) -> _Field:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at `at`, and where it ends.
+    """Return the number at a place, and its end.
 
     Raises:
         IndexError: the data end before it does.
@@ -181,7 +181,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def written(number: int) -> bytes:
-    """The number as a varint."""
+    """Return a number as a varint."""
     written = bytearray()
     while number > 0x7F:
         written.append(number & 0x7F | 0x80)

@@ -1,8 +1,8 @@
 """Wire format of the SDS specification, as js-waku uses it (LIP 109, Wire protocol).
 
 protobuf writes fields by ascending number and a repeated field as consecutive entries. A message
-may therefore be joined from encoded pieces, and sending a causal history of 200 entries and a bloom
-filter costs one `join`. Both are nearly all of a message, and protobuf would copy them four times.
+may therefore be joined from encoded pieces. One `join` copies its causal history and bloom filter,
+which are nearly all of it. Protobuf would copy them four times.
 """
 
 from collections.abc import Iterable, Sequence
