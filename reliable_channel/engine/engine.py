@@ -436,8 +436,7 @@ class Engine:
         """
         while self.outbox.queued and (outgoing := self.outbox.first) is not None:
             if self._is_obsolete(outgoing) or (outgoing.is_redundant and self._is_too_much(now_ms)):
-                self.outbox.take()
-                self.outbox.done()
+                self.outbox.done(self.outbox.take())
                 continue
             if self.limit is not None:
                 if not self.limit.admits(outgoing.kind, now_ms):
@@ -464,7 +463,7 @@ class Engine:
         """Note that the transport accepted a message of `take`."""
         if self.limit is not None:
             self._count_epoch(now_ms)
-        self.outbox.done()
+        self.outbox.done(item)
         self.counters.published += 1
         outgoing = item.outgoing
         self.confirmation.dispatched(outgoing, message_hash, timestamp_ns)
@@ -478,7 +477,7 @@ class Engine:
         """Note that the transport is away. Return True if the message waits to be sent later."""
         self._count_epoch(now_ms)
         if item.outgoing.kind in NO_RETRY:
-            self.outbox.done()
+            self.outbox.done(item)
             return False
         self.outbox.put_back(item)
         return True

@@ -137,7 +137,7 @@ class Publisher:
             await self._wiring.writer.written()
 
     def _refuse(self, item: Item, reason: str) -> None:
-        self._engine.outbox.done()
+        self._engine.outbox.done(item)
         self._driver.refused(item.outgoing, reason)
         self._leave_hand(item)
 
